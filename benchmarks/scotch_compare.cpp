@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// scotch_compare [TREES [SEED]]
+// scotch_compare [TREES [SEED [ragged]]]
 //
 // Compares arrange() with the mapping of Scotch (SCOTCH_graphMap, the strategy for quality) on
-// random meshes and random regular trees of up to 64 slots. Both assignments are judged by
-// bytes_per_level(), outermost level first. Prints how often each of them is smaller; the exit
-// status is 1 if Scotch's is ever smaller.
+// random meshes and random trees of up to 64 slots. The trees are regular, or with `ragged` they
+// lack some slots and whole units of a regular tree; for Scotch, these are parts of a target
+// architecture (SCOTCH_archSub). Both assignments are judged by bytes_per_level(), outermost level
+// first. Prints how often each of them is smaller; the exit status is 1 if Scotch's is ever
+// smaller.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -33,12 +35,33 @@ namespace {
 constexpr int most_slots = 64;
 
 struct Case {
-  std::vector<SCOTCH_Num> tree;  // the number of units in each unit of the level before
+  std::vector<SCOTCH_Num> tree;    // the number of units in each unit of the level before
+  std::vector<SCOTCH_Num> leaves;  // of the regular tree, that the machine has
   std::string mesh;
 };
 
+// The leaves of a regular tree without one to a third of them: single ones, or a whole unit.
+std::vector<SCOTCH_Num> some_leaves(const std::vector<SCOTCH_Num>& tree, int slots,
+                                    Random& random) {
+  std::vector<bool> is_left(static_cast<std::size_t>(slots), true);
+  int lost = 1 + static_cast<int>(random() % static_cast<unsigned>(std::max(slots / 3, 1)));
+  while (lost > 0) {
+    int size = 1;  // of a unit at a random level
+    for (std::size_t l = tree.size() - random() % tree.size(); l < tree.size(); ++l)
+      size *= static_cast<int>(tree[l]);
+    if (size > lost) size = 1;
+    const int first = static_cast<int>(random() % static_cast<unsigned>(slots / size)) * size;
+    for (int s = first; s < first + size; ++s) is_left[static_cast<std::size_t>(s)] = false;
+    lost -= size;
+  }
+  std::vector<SCOTCH_Num> leaves;
+  for (int s = 0; s < slots; ++s)
+    if (is_left[static_cast<std::size_t>(s)]) leaves.push_back(static_cast<SCOTCH_Num>(s));
+  return leaves;
+}
+
 // A tree, and a mesh of as many ranks.
-Case random_case(Random& random) {
+Case random_case(bool is_ragged, Random& random) {
   Case result;
   int slots = 1;
   const int levels = 2 + static_cast<int>(random() % 3);
@@ -48,6 +71,10 @@ Case random_case(Random& random) {
     result.tree.push_back(
         2 + static_cast<SCOTCH_Num>(random() % static_cast<unsigned>(std::min(most - 1, 5))));
     slots *= static_cast<int>(result.tree.back());
+  }
+  if (is_ragged) {
+    result.leaves = some_leaves(result.tree, slots, random);
+    slots = static_cast<int>(result.leaves.size());
   }
   std::vector<std::string> names{"pp", "dp", "tp", "cp", "ep"};
   std::ranges::shuffle(names, random);
@@ -66,17 +93,20 @@ Case random_case(Random& random) {
   return result;
 }
 
-Machine machine_of(const std::vector<SCOTCH_Num>& tree) {
+Machine machine_of(const Case& one) {
   std::int64_t slots = 1;
-  for (const SCOTCH_Num size : tree) slots *= size;
+  for (const SCOTCH_Num size : one.tree) slots *= size;
   std::vector<MachineLevel> levels;
   std::int64_t size = slots;
-  for (std::size_t l = 0; l + 1 < tree.size(); ++l) {
-    size /= tree[l];
+  for (std::size_t l = 0; l + 1 < one.tree.size(); ++l) {
+    size /= one.tree[l];
     levels.push_back({.name = "level" + std::to_string(l),
-                      .kind = l + 2 == tree.size() ? LevelKind::node : LevelKind::network,
-                      .size = size});
+                      .kind = l + 2 == one.tree.size() ? LevelKind::node : LevelKind::network,
+                      .size = one.leaves.empty() ? size : 0});
+    for (const SCOTCH_Num leaf : one.leaves)
+      levels.back().units.push_back(static_cast<std::int32_t>(leaf / size));
   }
+  if (!one.leaves.empty()) slots = static_cast<std::int64_t>(one.leaves.size());
   return Machine{slots, std::move(levels)};
 }
 
@@ -146,7 +176,7 @@ std::vector<std::int64_t> scotch_slots(const Case& one, const MeshPlan& plan,
   SCOTCH_Num cost = 1;
   for (std::size_t l = 0; l < one.tree.size(); ++l, cost *= 20) costs.insert(costs.begin(), cost);
   SCOTCH_Graph graph;
-  SCOTCH_Arch arch;
+  SCOTCH_Arch arch, part;
   SCOTCH_Strat strategy;
   SCOTCH_graphInit(&graph);
   SCOTCH_archInit(&arch);
@@ -154,10 +184,19 @@ std::vector<std::int64_t> scotch_slots(const Case& one, const MeshPlan& plan,
   SCOTCH_graphBuild(&graph, 0, static_cast<SCOTCH_Num>(ranks), starts.data(), nullptr, nullptr,
                     nullptr, static_cast<SCOTCH_Num>(ends.size()), ends.data(), weights.data());
   SCOTCH_archTleaf(&arch, static_cast<SCOTCH_Num>(one.tree.size()), one.tree.data(), costs.data());
+  const bool is_ragged = !one.leaves.empty();
+  if (is_ragged) {
+    SCOTCH_archInit(&part);
+    if (SCOTCH_archSub(&part, &arch, static_cast<SCOTCH_Num>(one.leaves.size()),
+                       one.leaves.data()) != 0)
+      std::abort();
+  }
   SCOTCH_stratGraphMapBuild(&strategy, SCOTCH_STRATQUALITY | SCOTCH_STRATBALANCE,
                             static_cast<SCOTCH_Num>(ranks), 0.01);
-  if (SCOTCH_graphMap(&graph, &arch, &strategy, result.data()) != 0) std::abort();
+  if (SCOTCH_graphMap(&graph, is_ragged ? &part : &arch, &strategy, result.data()) != 0)
+    std::abort();
   SCOTCH_stratExit(&strategy);
+  if (is_ragged) SCOTCH_archExit(&part);
   SCOTCH_archExit(&arch);
   SCOTCH_graphExit(&graph);
   return {result.begin(), result.end()};
@@ -168,10 +207,11 @@ std::vector<std::int64_t> scotch_slots(const Case& one, const MeshPlan& plan,
 int main(int argc, char** argv) {
   const int trees = argc > 1 ? std::atoi(argv[1]) : 1000;
   Random random{argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 19};
+  const bool is_ragged = argc > 3;
   int smaller = 0, equal = 0, larger = 0;
   for (int i = 0; i < trees; ++i) {
-    const Case one = random_case(random);
-    const Machine machine = machine_of(one.tree);
+    const Case one = random_case(is_ragged, random);
+    const Machine machine = machine_of(one);
     const MeshPlan plan = MeshSpec::parse_string(one.mesh).plan();
     const auto traffic = usual_traffic(plan);
     std::vector<std::int64_t> slots = scotch_slots(one, plan, traffic);

@@ -28,6 +28,7 @@ build   doctest-dev          doctest-devel        doctest
 test    cmake                cmake                cmake
 test    iproute2             iproute              iproute2
 test    util-linux           util-linux           util-linux
+test    libhwloc-dev         hwloc-devel          hwloc
 test    libgloo-dev          gloo-devel           -
 test    libfftw3-dev         fftw-devel           fftw
 test    libfftw3-mpi-dev     fftw-openmpi-devel   fftw-openmpi

@@ -113,6 +113,10 @@ void MachineReader::read(std::string_view text, std::string_view origin, Machine
   }
 }
 
+void MachineReader::read_this_node() {
+  read(detail::this_node_xml(), "this node", MachineFormat::hwloc);
+}
+
 void MachineReader::set_job(std::span<const std::int32_t> node_of_rank,
                             std::vector<std::string> hosts) {
   if (parts_->hosts)

@@ -84,6 +84,9 @@ struct Estimator {
             : "Narayanan et al. 2021 (2104.04473), 3.2");
   }
 
+  // b s h per microbatch in the forward pass, and again in the backward pass (3.2); v times as much
+  // with an interleaved schedule (2.2.2); 1/t of it if the members of a tensor-parallel group send
+  // different parts (4.1).
   void pipeline() {
     if (p < 2) return;
     Volume volume{model.microbatches};
@@ -94,9 +97,12 @@ struct Estimator {
     if (model.sequence_parallel) volume.over(t);
     add("pp", volume, Pattern::chain,
         fmt::format("m v b (s/c) h{} in each direction", model.sequence_parallel ? " / t" : ""),
-        "Narayanan et al. 2021 (2104.04473), 3.2 and 4.1");
+        "Narayanan et al. 2021 (2104.04473), 2.2.2, 3.2 and 4.1");
   }
 
+  // The keys and values of all members are gathered (3.3.2). In the backward pass they are gathered
+  // again, and their gradients are reduce-scattered; the paper does not count this, Megatron-LM
+  // does it.
   void context() {
     if (c < 2) return;
     const std::int64_t passes = model.full_recomputation ? 4 : 3;  // backward counts twice
@@ -111,9 +117,12 @@ struct Estimator {
             .over(p)
             .over(t),
         Pattern::ring, fmt::format("{} m L' 2 b (s/c) (h_kv/t) (c-1)", passes),
-        "Llama Team 2024 (2407.21783), 3.3.2; the backward pass counts twice");
+        "Llama Team 2024 (2407.21783), 3.3.2; backward: Megatron-LM, \"Context parallelism\"");
   }
 
+  // Each token is sent to k experts, and its results come back, in both passes. The paper gives the
+  // two exchanges (3.2.2) and their widths (3.3.3), but no formula. A fraction (e-1)/e of equally
+  // loaded experts is on other ranks.
   void experts() {
     if (e < 2 || model.expert_layers == 0) return;
     if (model.experts_per_token == 0)
@@ -132,10 +141,12 @@ struct Estimator {
             .over(t)
             .over(e),
         Pattern::all_to_all, "m L'_moe 2 (w_dispatch + w_combine) b s/(c t) k h (e-1)/e",
-        "DeepSeek-AI 2024 (2412.19437), 3.2.2 and 3.3.2");
+        "DeepSeek-AI 2024 (2412.19437), 3.2.2 and 3.3.3");
   }
 
-  // `held` parameters of the whole model are divided by `shards`.
+  // `held` parameters of the whole model are divided by `shards`. An all-reduce is a reduce-scatter
+  // and an all-gather (7.1). With sharded gradients there are one of each (7.2.1), and with sharded
+  // parameters one more all-gather (7.2.2). The paper rounds (d-1)/d up to 1.
   void data(std::string_view name, std::int64_t held, std::int64_t shards) {
     const std::int64_t d = size_of(plan, name);
     if (d < 2 || held == 0) return;
@@ -143,22 +154,26 @@ struct Estimator {
     const std::int64_t parameters = model.parameter_bytes;
     std::int64_t bytes = 0;
     std::string formula;
+    std::string source = "Rajbhandari et al. 2020 (1910.02054), ";
     switch (model.optimizer) {
       case OptimizerSharing::replicated:
         bytes = 2 * gradients;
         formula = "2 P w_grad (d-1)/d";
+        source += "7.1";
         break;
       case OptimizerSharing::distributed:
         bytes = gradients + parameters;
         formula = "P (w_grad + w_param) (d-1)/d";
+        source += "7.2.1";
         break;
       case OptimizerSharing::fsdp:
         bytes = gradients + 2 * parameters;
         formula = "P (w_grad + 2 w_param) (d-1)/d";
+        source += "7.2.2";
         break;
     }
     add(std::string{name}, Volume{held}.times(bytes).times(d - 1).over(shards).over(d),
-        Pattern::ring, formula, "Rajbhandari et al. 2020 (1910.02054), 7");
+        Pattern::ring, formula, source);
   }
 };
 

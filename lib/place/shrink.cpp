@@ -2,6 +2,7 @@
 #include "rankmesh/place/shrink.hpp"
 
 #include <algorithm>
+#include <memory>
 #include <set>
 
 #include <fmt/format.h>
@@ -95,6 +96,18 @@ void use_spares(const MeshPlan& plan, std::int64_t spares, Shrunk& result) {
   result.copies_after = result.copies_before;
 }
 
+// Numbers the survivors of a mesh that permutes its ranks in the order of their old ranks.
+// `new_rank` has positions in the new mesh before, and ranks afterwards. Returns the order of the
+// new mesh.
+std::shared_ptr<const RankTable> keep_order(std::vector<std::int64_t>& new_rank,
+                                            std::int64_t world_size) {
+  std::vector<std::int64_t> rank_at(static_cast<std::size_t>(world_size));
+  std::int64_t next = 0;
+  for (std::int64_t& place : new_rank)
+    if (place >= 0) place = rank_at[static_cast<std::size_t>(place)] = next++;
+  return std::ranges::is_sorted(rank_at) ? nullptr : RankTable::make(std::move(rank_at));
+}
+
 // The survivors of each part take the places of this part in the smaller mesh, in their order.
 void use_survivors(const MeshPlan& plan, const Parts& parts, const std::vector<bool>& is_lost,
                    ShrinkPolicy policy, Shrunk& result) {
@@ -104,21 +117,27 @@ void use_survivors(const MeshPlan& plan, const Parts& parts, const std::vector<b
   result.copies_after = *std::ranges::min_element(left);
   result.new_rank.assign(is_lost.size(), -1);
   if (result.copies_after > 0) {
+    const auto order = detail::order_of(plan);
     const std::int64_t world = plan.world_size() / result.copies_before * result.copies_after;
     const MeshPlan views{
-        world, detail::views_with_copies(plan, result.copies_before, result.copies_after), {}};
+        world,
+        detail::views_with_copies(plan, result.copies_before, result.copies_after, nullptr),
+        {}};
     const Parts after = detail::parts_of(views);
     std::vector<std::vector<std::int64_t>> places(parts.count);
     for (std::size_t r = after.part.size(); r-- > 0;)
       places[after.part[r]].push_back(static_cast<std::int64_t>(r));
-    for (std::size_t r = 0; r < is_out.size(); ++r) {
+    for (std::size_t p = 0; p < is_out.size(); ++p) {
+      const auto position = static_cast<std::int64_t>(p);
+      const auto r = static_cast<std::size_t>(order ? order->rank_at(position) : position);
       std::vector<std::int64_t>& of_part = places[parts.part[r]];
       if (is_out[r] || of_part.empty()) continue;
       result.new_rank[r] = of_part.back();
       of_part.pop_back();
     }
+    const auto new_order = order ? keep_order(result.new_rank, world) : nullptr;
     result.plan = detail::plan_with_copies(plan, result.copies_before, result.copies_after,
-                                           drops ? &result.new_rank : nullptr);
+                                           new_order, drops ? &result.new_rank : nullptr);
   }
   for (std::size_t r = 0; r < is_lost.size(); ++r)
     if (!is_lost[r] && result.new_rank[r] < 0) result.idle.push_back(static_cast<std::int64_t>(r));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A mesh with fewer replicas.
 #include <algorithm>
+#include <memory>
 #include <numeric>
 #include <optional>
 
@@ -18,9 +19,10 @@ namespace {
       "describe the smaller mesh yourself, or use the policy spare"};
 }
 
-// The ranks of the view must be numbered without gaps. The dimensions keep the order of their
+// The positions of the view must be numbered without gaps. The dimensions keep the order of their
 // strides.
-Layout smaller(const Layout& view, std::int64_t before, std::int64_t after) {
+Layout smaller(const Layout& view, std::int64_t before, std::int64_t after,
+               const std::shared_ptr<const RankTable>& order) {
   std::vector<Layout::Dimension> dimensions = view.dimensions();
   bool is_divided = before == after;
   for (Layout::Dimension& d : dimensions)
@@ -32,15 +34,15 @@ Layout smaller(const Layout& view, std::int64_t before, std::int64_t after) {
     throw UsageError{
         fmt::format("{} of {} copies cannot remain in a view of the mesh", after, before),
         "use the policy spare, or lose whole replicas of each view"};
-  std::vector<std::size_t> order(dimensions.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(order, {}, [&](std::size_t d) {
+  std::vector<std::size_t> by_stride(dimensions.size());
+  std::iota(by_stride.begin(), by_stride.end(), std::size_t{0});
+  std::ranges::stable_sort(by_stride, {}, [&](std::size_t d) {
     return std::pair{dimensions[d].stride, view.dimensions()[d].size};
   });
   std::int64_t old_stride = 1;
   std::int64_t stride = 1;
-  bool is_dense = view.offset() == 0 && view.ranks().table() == nullptr;
-  for (const std::size_t d : order) {
+  bool is_dense = view.offset() == 0;
+  for (const std::size_t d : by_stride) {
     const Layout::Dimension& old = view.dimensions()[d];
     is_dense = is_dense && (old.size == 1 || old.stride == old_stride);
     old_stride *= old.size;
@@ -48,9 +50,9 @@ Layout smaller(const Layout& view, std::int64_t before, std::int64_t after) {
     stride *= dimensions[d].size;
   }
   if (!is_dense)
-    throw UsageError{"a view of the mesh permutes its ranks, so it cannot be shrunk",
+    throw UsageError{"a view of the mesh numbers its ranks with gaps, so it cannot be shrunk",
                      "describe the smaller mesh yourself, or use the policy spare"};
-  return Layout{std::move(dimensions), 0, nullptr};
+  return Layout{std::move(dimensions), 0, order};
 }
 
 // The same dimensions of another view.
@@ -94,16 +96,29 @@ GroupFamily remaining_groups(const GroupFamily& family, const std::vector<std::i
 
 }  // namespace
 
+std::shared_ptr<const RankTable> detail::order_of(const MeshPlan& plan) {
+  if (plan.views().empty()) return nullptr;
+  const auto& order = plan.views().front().ranks().table();
+  for (const Layout& view : plan.views())
+    if (const auto& other = view.ranks().table();
+        other != order && (!other || !order || other->ranks() != order->ranks()))
+      throw UsageError{"the views of the mesh order their ranks differently",
+                       "describe the smaller mesh yourself, or use the policy spare"};
+  return order;
+}
+
 std::vector<Layout> detail::views_with_copies(const MeshPlan& plan, std::int64_t before,
-                                              std::int64_t after) {
+                                              std::int64_t after,
+                                              const std::shared_ptr<const RankTable>& order) {
   std::vector<Layout> views;
-  for (const Layout& view : plan.views()) views.push_back(smaller(view, before, after));
+  for (const Layout& view : plan.views()) views.push_back(smaller(view, before, after, order));
   return views;
 }
 
 MeshPlan detail::plan_with_copies(const MeshPlan& plan, std::int64_t before, std::int64_t after,
+                                  const std::shared_ptr<const RankTable>& order,
                                   const std::vector<std::int64_t>* new_rank) {
-  std::vector<Layout> views = views_with_copies(plan, before, after);
+  std::vector<Layout> views = views_with_copies(plan, before, after, order);
   std::vector<GroupFamily> families;
   for (const GroupFamily& family : plan.families()) {
     std::optional<GroupFamily> found;

@@ -7,6 +7,7 @@
 
 #include "base/detail/text.hpp"
 #include "detail/picture.hpp"
+#include "rankmesh/place/spread.hpp"
 #include "rankmesh/report/show.hpp"
 
 namespace rankmesh::report {
@@ -85,9 +86,32 @@ Value count_fields(const MeshPlan& plan, const PlanCounts& counts) {
                  {"broadcasts", counts.groups}}}};
 }
 
+// The number of groups, of all names, that lie inside one unit of each level.
+std::vector<std::int64_t> groups_inside(const MeshPlan& plan, const Machine& machine) {
+  std::vector<std::int64_t> inside(machine.levels().size());
+  for (const GroupFamily& family : plan.families()) {
+    const std::vector<LevelSpread> spreads = spread_of(family, machine);
+    for (std::size_t l = 0; l < inside.size(); ++l) inside[l] += spreads[l].inside;
+  }
+  return inside;
+}
+
+void add_places(const MeshPlan& plan, const PlanCounts& counts, const Machine& machine,
+                Document& document) {
+  const std::vector<std::int64_t> inside = groups_inside(plan, machine);
+  document.fields["machine"] = machine.describe();
+  document.add(fmt::format("  machine: {}\n", machine.describe()));
+  for (std::size_t l = 0; l < inside.size(); ++l) {
+    const std::string& name = machine.levels()[l].name;
+    document.fields["groups_inside"][name] = inside[l];
+    document.add(
+        fmt::format("  {} of {} groups lie in one {}\n", inside[l], number(counts.groups), name));
+  }
+}
+
 }  // namespace
 
-Document count(const MeshPlan& plan, const PlanCounts& counts) {
+Document count(const MeshPlan& plan, const PlanCounts& counts, const Machine* machine) {
   Document document{
       .schema = "rankmesh.count/1", .fields = count_fields(plan, counts), .table = figures(counts)};
   std::string views = views_text(plan);
@@ -108,9 +132,10 @@ Document count(const MeshPlan& plan, const PlanCounts& counts) {
     document.add(
         fmt::format("  {} groups belong to overlapping families, which have no communicators\n",
                     number(counts.overlapping_groups)));
+  if (machine != nullptr) add_places(plan, counts, *machine, document);
   document.add("\n");
   document.text.emplace_back(TableHere{});
-  document.picture = detail::picture_of(plan, nullptr);
+  document.picture = detail::picture_of(plan, machine);
   document.picture->notes.push_back(fmt::format(
       "{} with {}, of which {} are distinct; {} is in {} groups, and has {} communicators",
       rankmesh::detail::count_text(counts.names, "name"),

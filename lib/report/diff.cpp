@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "detail/picture.hpp"
+#include "detail/place.hpp"
 
 namespace rankmesh::report {
 namespace {
@@ -61,13 +62,51 @@ Table names_table(const PlanDiff& difference) {
   return table;
 }
 
-Value diff_fields(const PlanDiff& difference, const std::string& a, const std::string& b) {
+// Where the groups of a family lie in A and in B; empty where it does not exist.
+struct Places {
+  std::vector<LevelSpread> a{}, b{};
+};
+
+std::vector<Places> places_of(const PlanDiff& difference, const MeshPlan& plan_a,
+                              const MeshPlan& plan_b, const Machine& machine) {
+  std::vector<Places> places;
+  for (const NameDiff& name : difference.names) {
+    places.emplace_back();
+    if (name.change != NameChange::only_b)
+      places.back().a = spread_of(plan_a.groups(name.name), machine);
+    if (name.change != NameChange::only_a)
+      places.back().b = spread_of(plan_b.groups(name.name), machine);
+  }
+  return places;
+}
+
+// Adds the number of groups inside one unit of each level.
+void add_places(const PlanDiff& difference, const std::vector<Places>& places,
+                const Machine& machine, Table& table) {
+  for (std::size_t l = 0; l < machine.levels().size(); ++l)
+    for (const char* side : {"A", "B"})
+      table.columns.push_back(
+          {fmt::format("in one {}, {}", machine.levels()[l].name, side), Table::Align::right});
+  std::size_t row = 0;
+  for (std::size_t n = 0; n < difference.names.size(); ++n) {
+    if (difference.names[n].change == NameChange::same) continue;
+    for (std::size_t l = 0; l < machine.levels().size(); ++l)
+      for (const auto* side : {&places[n].a, &places[n].b})
+        table.rows[row].push_back(side->empty() ? "-" : fmt::format("{}", (*side)[l].inside));
+    ++row;
+  }
+}
+
+Value diff_fields(const PlanDiff& difference, const std::string& a, const std::string& b,
+                  const std::vector<Places>& places, const Machine* machine) {
   Value fields{{"a", Value{{"mesh", a}, {"world_size", difference.world_a}}},
                {"b", Value{{"mesh", b}, {"world_size", difference.world_b}}},
                {"equal", difference.is_empty()},
                {"changed_ranks", difference.changed_ranks},
                {"names", Value::List{}}};
-  for (const NameDiff& name : difference.names) {
+  if (machine != nullptr) fields["machine"] = machine->describe();
+  for (std::size_t n = 0; n < difference.names.size(); ++n) {
+    const NameDiff& name = difference.names[n];
     Value entry{{"name", name.name}, {"change", key(name.change)}};
     if (name.change != NameChange::only_b) entry["groups_a"] = name.groups_a;
     if (name.change != NameChange::only_a) entry["groups_b"] = name.groups_b;
@@ -76,15 +115,20 @@ Value diff_fields(const PlanDiff& difference, const std::string& a, const std::s
       entry["changed_ranks"] = name.changed_ranks;
     }
     for (const std::string& found : name.found_as) entry["found_as"].push_back(found);
+    if (machine != nullptr && !places[n].a.empty())
+      entry["place_a"] = detail::spread_json(*machine, places[n].a, name.groups_a);
+    if (machine != nullptr && !places[n].b.empty())
+      entry["place_b"] = detail::spread_json(*machine, places[n].b, name.groups_b);
     fields["names"].push_back(std::move(entry));
   }
   return fields;
 }
 
-// The boxes are the coordinates of A.
+// Without a machine, the boxes are the coordinates of A.
 Picture picture_of(const PlanDiff& difference, const MeshPlan& plan_a, const MeshPlan& plan_b,
-                   const std::string& a, const std::string& b) {
+                   const std::string& a, const std::string& b, const Machine* machine) {
   Picture picture{.title = fmt::format("A {} and B {}", a, b)};
+  if (machine != nullptr) picture.machine = *machine;
   for (const NameDiff& name : difference.names)
     picture.notes.push_back(fmt::format("{}: {}{}", name.name, sentence(name.change),
                                         name.changed_ranks && *name.changed_ranks > 0
@@ -99,14 +143,18 @@ Picture picture_of(const PlanDiff& difference, const MeshPlan& plan_a, const Mes
 }  // namespace
 
 Document diff(const PlanDiff& difference, const MeshPlan& plan_a, const MeshPlan& plan_b,
-              const std::string& a, const std::string& b) {
+              const std::string& a, const std::string& b, const Machine* machine) {
+  std::vector<Places> places;
+  if (machine != nullptr) places = places_of(difference, plan_a, plan_b, *machine);
   Document document{.schema = "rankmesh.diff/1",
-                    .fields = diff_fields(difference, a, b),
+                    .fields = diff_fields(difference, a, b, places, machine),
                     .table = names_table(difference),
-                    .picture = picture_of(difference, plan_a, plan_b, a, b)};
+                    .picture = picture_of(difference, plan_a, plan_b, a, b, machine)};
+  if (machine != nullptr) add_places(difference, places, *machine, document.table);
   if (difference.is_empty()) return document;
-  document.add(fmt::format("A  {}   {} ranks\nB  {}   {} ranks\n\n", a, difference.world_a, b,
-                           difference.world_b));
+  document.add(fmt::format(
+      "A  {}   {} ranks\nB  {}   {} ranks\n{}\n", a, difference.world_a, b, difference.world_b,
+      machine == nullptr ? "" : fmt::format("machine  {}\n", machine->describe())));
   std::vector<std::string> same;
   for (const NameDiff& name : difference.names)
     if (name.change == NameChange::same) same.push_back(name.name);

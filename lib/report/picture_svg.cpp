@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Draws a picture as SVG: a panel for each family and state.
 #include <algorithm>
-#include <array>
 #include <map>
 
 #include <fmt/format.h>
@@ -10,14 +9,18 @@
 #include "detail/box_layout.hpp"
 #include "detail/escaped.hpp"
 #include "detail/picture.hpp"
+#include "detail/picture_cells.hpp"
+#include "detail/svg_style.hpp"
 #include "rankmesh/place/spread.hpp"
 
 namespace rankmesh::report {
 namespace {
 
 using detail::BoxLayout;
+using detail::CellGroups;
 using detail::escaped;
 using detail::PlacedBox;
+using detail::slot_of;
 
 constexpr std::int64_t most_slot_cells = 1024;
 constexpr std::int64_t most_cells = 2048;
@@ -25,33 +28,6 @@ constexpr std::int64_t most_cells_of_all = 12'000;  // of all panels, so that th
 constexpr std::int64_t most_linked_ranks = 256;
 constexpr std::int64_t most_links = 32;
 constexpr double margin = 18, line_height = 17, most_width = 1180;
-constexpr std::size_t hues = 12;
-
-// Light fills below dark texts, or the reverse. The legend says that the colours repeat.
-constexpr std::array<int, hues> hue_of{212, 28, 145, 325, 48, 190, 265, 95, 0, 170, 300, 235};
-
-std::string style() {
-  std::string light;
-  std::string dark;
-  for (std::size_t c = 0; c < hues; ++c) {
-    light += fmt::format(".k{0}{{fill:hsl({1},70%,{2}%)}}.l{0}{{stroke:hsl({1},75%,38%)}}", c,
-                         hue_of[c], c % 2 == 0 ? 80 : 74);
-    dark += fmt::format(".k{0}{{fill:hsl({1},45%,{2}%)}}.l{0}{{stroke:hsl({1},70%,68%)}}", c,
-                        hue_of[c], c % 2 == 0 ? 30 : 36);
-  }
-  return fmt::format(
-      "<style>svg{{background:#fff;font:12px sans-serif;fill:#1c2430}}.h{{font-weight:bold}}"
-      ".f{{fill:#5d6878}}.b{{fill:none;stroke:#9aa3b0}}.n{{fill:#eceef1}}"
-      ".i{{stroke:#1c2430;stroke-opacity:.35}}"
-      ".o{{stroke:#b3261e;stroke-width:2;stroke-dasharray:4 2}}"
-      ".t{{text-anchor:middle;font-size:11px}}.s{{stroke-width:1;stroke-dasharray:none}}.a{{fill:"
-      "none;stroke-width:1.4;opacity:.75}}{}"
-      "@media(prefers-color-scheme:dark){{svg{{background:#14171c;fill:#e4e8ee}}.f{{fill:#9aa5b4}}"
-      ".b{{stroke:#5b6675}}.n{{fill:#232932}}.i{{stroke:#e4e8ee}}.o{{stroke:#ff8a80}}{}}}"
-      "</style>\n",
-      light, dark);
-}
-
 std::string units_text(std::int64_t units, const std::string& level) {
   return fmt::format("{} {}", units, units == 1 ? level : plural(level));
 }
@@ -60,13 +36,6 @@ std::string units_text(std::int64_t units, const std::string& level) {
 struct Panel {
   const PictureState* state;
   const NamedFamily* named;
-};
-
-// What a cell shows.
-struct CellGroups {
-  std::vector<std::int64_t> ranks{};
-  std::vector<std::int64_t> groups{};  // ascending, each once
-  std::int64_t leaving = 0;            // of these groups, those that leave the box
 };
 
 class Drawing {
@@ -102,7 +71,7 @@ class Drawing {
                     "width=\"{0:.0f}\" height=\"{1:.0f}\" role=\"group\" aria-label=\"{2}\">\n"
                     "<title>{2}</title>\n",
                     width, height, escaped(detail::shortened(picture_.title, 200))));
-    out_.text(style());
+    out_.text(detail::svg_style());
     line(margin, margin + 8, "h", detail::shortened(picture_.title, 150), 15);
     line(margin, margin + 8 + line_height, "f",
          picture_.machine ? machine_.describe() : "no machine: boxes are coordinates");
@@ -184,7 +153,8 @@ class Drawing {
   void draw_boxes(const Panel& panel, double x, double y) {
     const GroupFamily& family = panel.named->second;
     const auto groups = detail::groups_of_ranks(family, panel.state->world_size);
-    const std::vector<CellGroups> cells = cells_of(*panel.state, groups);
+    const std::vector<CellGroups> cells =
+        detail::cells_of(machine_, layout_.cell_level, mark_level_, *panel.state, groups);
     std::map<std::vector<std::int64_t>, std::size_t> colours;  // of each set of groups
     for (const CellGroups& cell : cells) colours.try_emplace(cell.groups, colours.size());
     for (const PlacedBox& box : layout_.boxes)
@@ -204,39 +174,6 @@ class Drawing {
                     "height=\"{:.0f}\" rx=\"4\"/>\n",
                     x + box.x, y + box.y, box.width, box.height));
     line(x + box.x + 6, y + box.y + 13, "f", box.title, 11);
-  }
-
-  // The groups in each cell, and how many of them leave the unit of the level that is marked.
-  [[nodiscard]] std::vector<CellGroups> cells_of(const PictureState& state,
-                                                 const std::vector<std::int64_t>& groups) const {
-    const std::int64_t count =
-        are_slots_ ? machine_.slot_count() : machine_.unit_count(layout_.cell_level);
-    std::vector<CellGroups> cells(static_cast<std::size_t>(count));
-    std::map<std::int64_t, std::pair<std::int64_t, bool>> home;  // the first unit; leaves it
-    for (std::int64_t r = 0; r < state.world_size; ++r) {
-      const std::int64_t slot = slot_of(state, r);
-      CellGroups& cell = cells[static_cast<std::size_t>(
-          are_slots_ ? slot : machine_.unit(layout_.cell_level, slot))];
-      cell.ranks.push_back(r);
-      const std::int64_t group = groups[static_cast<std::size_t>(r)];
-      if (group < 0) continue;
-      cell.groups.push_back(group);
-      const std::int64_t unit = machine_.unit(mark_level_, slot);
-      auto& [first, leaves] = home.try_emplace(group, unit, false).first->second;
-      leaves = leaves || first != unit;
-    }
-    for (CellGroups& cell : cells) {
-      std::ranges::sort(cell.groups);
-      const auto repeated = std::ranges::unique(cell.groups);
-      cell.groups.erase(repeated.begin(), repeated.end());
-      cell.leaving = std::ranges::count_if(
-          cell.groups, [&](std::int64_t group) { return home.at(group).second; });
-    }
-    return cells;
-  }
-
-  static std::int64_t slot_of(const PictureState& state, std::int64_t rank) {
-    return state.slots.empty() ? rank : state.slots[static_cast<std::size_t>(rank)];
   }
 
   [[nodiscard]] std::string words_of(const Panel& panel, const PlacedBox& box,
@@ -259,11 +196,12 @@ class Drawing {
   void draw_cell(const Panel& panel, const PlacedBox& box, const CellGroups& cell,
                  std::size_t colour, double x, double y) {
     const bool is_large = box.width > 20;
-    const std::string kind = cell.groups.empty() ? "n i"
-                                                 : fmt::format("k{} {}", colour % hues,
-                                                               cell.leaving == 0 ? "i"
-                                                               : is_large        ? "o"
-                                                                                 : "o s");
+    const std::string kind = cell.groups.empty()
+                                 ? "n i"
+                                 : fmt::format("k{} {}", colour % detail::svg_colours,
+                                               cell.leaving == 0 ? "i"
+                                               : is_large        ? "o"
+                                                                 : "o s");
     out_.text(
         fmt::format("<g role=\"img\"><title>{}</title><rect class=\"{}\" x=\"{:.0f}\" y=\"{:.0f}\" "
                     "width=\"{:.0f}\" height=\"{:.0f}\"{}/>",
@@ -304,9 +242,9 @@ class Drawing {
         before = box;
       });
       if (!path.empty())
-        out_.text(fmt::format("<path class=\"a l{}\" d=\"{}\"/>\n",
-                              colours.at({groups[family.group(g).front().to_size()]}) % hues,
-                              path));
+        out_.text(fmt::format(
+            "<path class=\"a l{}\" d=\"{}\"/>\n",
+            colours.at({groups[family.group(g).front().to_size()]}) % detail::svg_colours, path));
     }
   }
 
@@ -333,10 +271,10 @@ class Drawing {
     line(margin, y + 3.8 * line_height, "f",
          are_slots_ ? fmt::format("Each cell is a rank. Ranks of one colour are in the same group; "
                                   "after {} groups the colours repeat.",
-                                  hues)
+                                  detail::svg_colours)
                     : fmt::format("Each cell is a {0}. {1} of one colour have ranks of the same "
                                   "groups; after {2} colours they repeat.",
-                                  unit, "Cells", hues));
+                                  unit, "Cells", detail::svg_colours));
     out_.text("</g>\n");
   }
 

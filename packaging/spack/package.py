@@ -16,6 +16,7 @@ class Rankmesh(MesonPackage):
 
     variant("mpi", default=True, description="Meshes and their operations")
     variant("cuda", default=False, when="+mpi", description="Device memory and NCCL")
+    variant("hwloc", default=True, description="The running node as a machine")
     variant("meshinfo", default=True, description="The command that shows and checks layouts")
 
     depends_on("c", type="build")
@@ -24,6 +25,7 @@ class Rankmesh(MesonPackage):
     depends_on("pkgconfig", type="build")
     depends_on("mpi@3:", when="+mpi")
     depends_on("fmt@9:")
+    depends_on("hwloc@2:", when="+hwloc")
     depends_on("nlohmann-json@3.11:")
     depends_on("tomlplusplus@3.3:")
     depends_on("xxhash@0.8:")
@@ -42,6 +44,7 @@ class Rankmesh(MesonPackage):
             feature("mpi", "mpi"),
             feature("cuda", "cuda"),
             feature("nccl", "cuda"),
+            feature("hwloc", "hwloc"),
             feature("tools", "meshinfo"),
             "-Dexamples=disabled",
             "-Dtests=disabled",

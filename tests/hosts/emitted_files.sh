@@ -13,7 +13,7 @@ hosts() { "$here/scripts/emulated-hosts" "$@"; }
 trap 'hosts down >/dev/null 2>&1 || true; rm -rf "$scratch"' EXIT
 printf 'h0 slots=2\nh1 slots=2\n' >"$scratch/hosts"
 mesh=tp=2,dp=2
-for format in openmpi openmpi-seq mesh-order; do
+for format in openmpi openmpi-seq mpich mesh-order; do
   "$meshinfo" emit "$format" "$mesh" --offline --machine "$scratch/hosts" >"$scratch/$format"
 done
 { echo "mesh = \"$mesh\"" && cat "$scratch/mesh-order"; } >"$scratch/moved.toml"
@@ -34,4 +34,12 @@ options=(--allow-run-as-root --hostfile "$scratch/openmpi-seq" --map-by seq --bi
 shows "$whole" "$meshinfo" show "$mesh" --devices off
 options=(--allow-run-as-root --hostfile "$scratch/hosts" --rankfile "$scratch/openmpi" --oversubscribe)
 shows "$whole" "$meshinfo" show "$mesh" --devices off
+# MPICH's launcher needs no program of MPICH: each rank prints its host.
+if hydra=$(command -v mpiexec.hydra); then
+  # shellcheck disable=SC2016 # the ranks expand it
+  output=$(hosts run timeout 60 "$hydra" -launcher ssh -launcher-exec /dev/shm/rankmesh-hosts/agent -f "$scratch/mpich" -n 4 \
+    sh -c 'echo $PMI_RANK $(hostname)' 2>&1) || { printf '%s\n' "$output" >&2 && exit 1; }
+  [[ $(sort -n <<<"$output" | cut -d' ' -f2) == "$(cat "$scratch/mpich")" ]] ||
+    { printf 'the ranks of MPICH are elsewhere:\n%s\nemitted:\n%s\n' "$output" "$(cat "$scratch/mpich")" >&2 && exit 1; }
+fi
 echo "the emitted files keep tp on one host"

@@ -32,6 +32,12 @@ TEST_CASE("a host file of Open MPI gives nodes and slots") {
   CHECK(machine.is_regular());
 }
 
+TEST_CASE("hosts whose names differ in their domains only are different hosts") {
+  const Machine machine = machine_of({}, "openmpi-domains.hosts");
+  CHECK(machine.describe() == "4 slots: 2 nodes of 2");
+  CHECK(machine.host(2) == "mpi-worker.2.foo.net");
+}
+
 TEST_CASE("a host file of MPICH gives nodes of different sizes") {
   const Machine machine = machine_of({}, "mpich.hosts");
   CHECK(machine.describe() == "7 slots: 3 nodes of 1 to 4");
@@ -94,6 +100,13 @@ TEST_CASE("nvidia-smi gives the sockets and the nearest network interfaces") {
   CHECK(dgx.device(7).device == 7);
   const Machine small = machine_of({.world_size = 4}, "nvidia-smi-2-gpus.txt");
   CHECK(small.describe() == "4 slots: 2 nodes of 2");  // each GPU is a domain of its own
+}
+
+TEST_CASE("nvidia-smi names the interfaces in the header, or in a legend") {
+  const Machine machine = machine_of({.world_size = 4}, "nvidia-smi-mlx5.txt");
+  CHECK(machine.describe() == "4 slots: 2 nodes of 2");
+  CHECK(machine.device(0).nic == "mlx5_6");
+  CHECK(machine.device(1).nic == "mlx5_7");  // equally near ones are used in turn
 }
 
 TEST_CASE("hwloc gives sockets, NVLink domains and devices") {

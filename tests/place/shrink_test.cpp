@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <numeric>
 #include <random>
 #include <set>
 #include <string>
@@ -145,6 +146,50 @@ TEST_CASE("random losses: compact keeps no fewer replicas than drop-replica") {
       CHECK(compact.plan.has_value() == compact.fatal.empty());
       if (dropped.plan) require_places(plan, dropped, lost);
       if (compact.plan) require_places(plan, compact, lost);
+    }
+  }
+}
+
+TEST_CASE("a mesh that permutes its ranks is shrunk like one that does not") {
+  std::mt19937_64 random{7};
+  for (const std::string mesh :
+       {"pp=2,dp=3,tp=2", "dp=4,tp=2", "pp=2,dp=4,tp=2 | pp=2,edp=2,ep=4", "tp=3,dp=3;all=tp*dp"}) {
+    CAPTURE(mesh);
+    const MeshPlan plain = whole_plan(mesh);
+    for (int i = 0; i < 20; ++i) {
+      std::vector<std::int64_t> order(static_cast<std::size_t>(plain.world_size()));
+      std::iota(order.begin(), order.end(), 0);
+      std::ranges::shuffle(order, random);
+      std::string text = "mesh = '" + mesh + "'\nrank_order = [";
+      for (const std::int64_t rank : order) text += std::to_string(rank) + ", ";
+      const MeshPlan permuted = MeshSpec::parse_toml(text + "]", "x.toml").plan();
+      std::vector<Rank> lost_plain, lost;
+      for (std::size_t p = random() % 3; p < order.size(); p += 5) {
+        lost_plain.emplace_back(static_cast<std::int64_t>(p));
+        lost.emplace_back(order[p]);
+      }
+      for (const auto policy : {ShrinkPolicy::drop_replica, ShrinkPolicy::compact}) {
+        const Shrunk wanted = shrink(plain, lost_plain, policy);
+        const Shrunk after = shrink(permuted, lost, policy);
+        REQUIRE(after.plan.has_value() == wanted.plan.has_value());
+        CHECK(after.fatal.size() == wanted.fatal.size());
+        if (!after.plan) continue;
+        require_places(permuted, after, lost);
+        std::int64_t last = -1;  // the survivors keep their order in the world
+        for (const std::int64_t rank : after.new_rank) {
+          CHECK((rank < 0 || rank > last));
+          last = std::max(last, rank);
+        }
+        for (std::size_t p = 0; p < order.size(); ++p) {
+          const std::int64_t place = wanted.new_rank[p];
+          const std::int64_t rank = after.new_rank[static_cast<std::size_t>(order[p])];
+          REQUIRE((place < 0) == (rank < 0));
+          if (place < 0) continue;
+          CHECK(after.plan->coordinates(rank) == wanted.plan->coordinates(place));
+          for (const GroupFamily& family : wanted.plan->families())
+            CHECK(after.plan->groups(family.name()).find(rank) == family.find(place));
+        }
+      }
     }
   }
 }

@@ -175,6 +175,28 @@ TEST_CASE("every report about meshes has a picture, and plans compare two states
         std::string::npos);
 }
 
+TEST_CASE("a difference and counts are drawn on a machine") {
+  const MeshPlan plan = drawn_plan("tp=4,dp=4");
+  const MeshPlan other = drawn_plan("dp=2,tp=4");
+  const Machine machine = equal_nodes(16, 4);
+  const Document difference =
+      report::diff(diff(plan, other), plan, other, "tp=4,dp=4", "dp=2,tp=4", &machine);
+  const json page = picture_data(to_string(difference, Format::html));
+  CHECK(page["levels"][0]["name"] == "node");
+  CHECK(page["states"].size() == 2);
+  CHECK(to_string(difference, Format::svg).find("B, tp: 2 groups of 4 ranks") != std::string::npos);
+  const json fields = json::parse(to_string(difference, Format::json));
+  CHECK(fields["machine"] == "16 slots: 4 nodes of 4");
+  for (const json& name : fields["names"]) {
+    if (name["name"] != "tp") continue;
+    CHECK(name["place_a"]["node"]["inside"] == 0);
+    CHECK(name["place_b"]["node"]["inside"] == 2);
+  }
+  const Document counted = report::count(plan, count(plan), &machine);
+  CHECK(picture_data(to_string(counted, Format::html))["levels"][0]["name"] == "node");
+  CHECK(json::parse(to_string(counted, Format::json))["groups_inside"]["node"] == 4);
+}
+
 TEST_CASE("texts do not become markup") {
   Document document = report::show(drawn_plan("dp=2,tp=2"), nullptr);
   const std::string evil = "</script></svg><b id=\"evil\">&";

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "rankmesh/report/diff.hpp"
 
+#include <algorithm>
 #include <memory>
 
+#include "machine.hpp"
 #include "meshinfo.hpp"
 #include "rankmesh/spec/mesh_spec.hpp"
 
@@ -14,6 +16,7 @@ struct DiffOptions {
   std::string b;
   std::optional<std::int64_t> world_size;
   bool offline = false;
+  MachineArguments machine;
   OutputOptions output;
 };
 
@@ -28,7 +31,10 @@ int diff(const DiffOptions& options, const Job& job) {
   const rankmesh::MeshPlan a = plan_of(options.a, options.world_size);
   const rankmesh::MeshPlan b = plan_of(options.b, options.world_size);
   const rankmesh::PlanDiff difference = rankmesh::diff(a, b);
-  print(rankmesh::report::diff(difference, a, b, options.a, options.b), options.output);
+  const auto machine = options.machine.machine(std::max(a.world_size(), b.world_size()));
+  print(
+      rankmesh::report::diff(difference, a, b, options.a, options.b, machine ? &*machine : nullptr),
+      options.output);
   return difference.is_empty() ? ok : check_failed;
 }
 
@@ -47,6 +53,7 @@ void add_diff(CLI::App& app, Program& program) {
   add_number(*command, "--world-size", "number of ranks, if a mesh leaves it open (auto)",
              [options](std::int64_t number) { options->world_size = number; });
   command->add_flag("--offline", options->offline, "ignore the job that this runs in");
+  options->machine.add_to(*command);
   options->output.has_pictures = true;
   options->output.add_to(*command);
   command->callback([options, &program] { program.status = diff(*options, program.job); });

@@ -31,8 +31,9 @@ constexpr std::array<std::pair<std::string_view, MachineFormat>, 8> formats{{
 std::string read_text(const std::string& path) {
   auto text = rankmesh::detail::read_file(path);
   if (!text)
-    throw UsageError{fmt::format("cannot read the machine '{}'", path),
-                     "give a file, FORMAT:FILE, or the word slurm in a job of Slurm"};
+    throw UsageError{
+        fmt::format("cannot read the machine '{}'", path),
+        "give a file, FORMAT:FILE, slurm (its variables), or hwloc (the running node)"};
   return *std::move(text);
 }
 
@@ -47,6 +48,10 @@ std::string slurm_variables() {
 void read_source(const std::string& source, MachineReader& reader) {
   if (source == "slurm") {
     reader.read(slurm_variables(), "the environment", MachineFormat::slurm_job);
+    return;
+  }
+  if (source == "hwloc") {
+    reader.read_this_node();
     return;
   }
   for (const auto& [name, format] : formats)
@@ -69,9 +74,10 @@ void set_job(const rankmesh::report::LiveFacts& live, std::int64_t world_size,
 
 void MachineArguments::add_to(CLI::App& command) {
   command
-      .add_option("--machine", sources,
-                  "hosts, network or node: a file, FORMAT:FILE, or slurm (its variables); may be "
-                  "repeated")
+      .add_option(
+          "--machine", sources,
+          "hosts, network or node: a file, FORMAT:FILE, slurm (its variables), or hwloc (the "
+          "node that this runs on); may be repeated")
       ->type_name("FILE")
       ->type_size(1)
       ->expected(1)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Reads descriptions of machines: host files, the networks that Slurm and Topograph describe, and
-// the topologies of nodes that nvidia-smi, hwloc and NCCL write.
+// the topologies of nodes that nvidia-smi, hwloc and NCCL write, and the running node.
 #pragma once
 
 #include <cstdint>
@@ -59,6 +59,13 @@ class RANKMESH_API MachineReader {
   /// the same part has been read before.
   void read(std::string_view text, std::string_view origin,
             MachineFormat format = MachineFormat::automatic);
+
+  /// Reads the inside of the node that this process runs on, through libhwloc: its sockets, GPUs
+  /// and network interfaces. Like a file of hwloc, it applies to all nodes of the machine. The call
+  /// is local; on nodes with many devices it takes up to a second.
+  /// @throws UsageError if libhwloc fails, or if rankmesh was built without it (the build option
+  /// `hwloc`); SpecError if the inside of a node has been described before.
+  void read_this_node();
 
   /// Sets the hosts to those of a running job. Replaces a list of hosts.
   /// @param node_of_rank  the node of each rank.

@@ -34,8 +34,8 @@ struct ArrangeOptions {
   /// Families whose groups should not be split over nodes. An assignment that splits fewer of their
   /// groups is better, whatever the number of bytes.
   std::vector<std::string> kept_in_nodes{};
-  /// The limit of the search by swaps: the number of group members that the search may visit.
-  std::int64_t search_budget = 40'000'000;
+  /// The limit of the search: the number of swaps of two ranks that it may try.
+  std::int64_t search_budget = 2'000'000;
 };
 
 /// Finds an assignment of ranks to slots with the smallest objective. The objective is the list of
@@ -44,8 +44,9 @@ struct ArrangeOptions {
 ///
 /// The candidates are all orders of the dimensions, and all foldings. A folding divides each
 /// dimension into factors, one for each level, so that the factors of a level fill its units.
-/// Starting from the best candidates, the search then swaps ranks as long as a swap improves the
-/// objective. If the budget permits, it also starts from random assignments. The ranks keep their
+/// Starting from the best candidates, the search then swaps ranks, and whole groups, as long as a
+/// swap improves the objective. It goes on from changed assignments, and from new ones that fill
+/// the machine's tree unit by unit, until these do not help either. The ranks keep their
 /// numbers, so a preset keeps its order; the launcher must place the ranks in the new slots. The
 /// result depends only on the arguments.
 /// @throws UsageError if the mesh has more than 2^20 ranks; also the exceptions of

@@ -54,16 +54,18 @@ struct Shrunk {
 /// Two ranks hold the same part of the model if they differ only in the coordinates along
 /// dimensions for replicas (FamilyRole::data): dp, edp and similar names, but not fsdp. With
 /// `compact` and `drop_replica`, these dimensions become smaller by the same factor. Survivors keep
-/// their order, so the new rank of each survivor holds the part that its old rank held. Families
-/// keep their options.
+/// their order, so the new rank of each survivor holds the part that its old rank held. If the mesh
+/// permutes its ranks (`rank_order` in a mesh file), the new mesh permutes them too: its ranks are
+/// the survivors in the order of their old ranks, so each process keeps its place on the machine.
+/// Families keep their options.
 /// @param lost  the lost ranks, each once, in any order.
 /// @param spares the number of spare ranks, which are numbered after the ranks of the mesh. Used
 /// only with ShrinkPolicy::spare.
 /// @throws UsageError if a rank is repeated or does not exist, if there are fewer spare ranks than
 /// lost ranks, or if the new mesh cannot be computed. It cannot be computed if a view leaves ranks
-/// out or permutes them, if a dimension cannot be divided, or if the groups of a family do not
-/// follow from dimensions. With `drop_replica`, families that are given as lists keep the groups
-/// whose members all remain.
+/// out, if views order the ranks differently, if a dimension cannot be divided, or if the groups of
+/// a family do not follow from dimensions. With `drop_replica`, families that are given as lists
+/// keep the groups whose members all remain.
 [[nodiscard]] RANKMESH_API Shrunk shrink(const MeshPlan& plan, std::span<const Rank> lost,
                                          ShrinkPolicy policy = ShrinkPolicy::drop_replica,
                                          std::int64_t spares = 0);

@@ -6,6 +6,7 @@
 #include "rankmesh/export.hpp"
 #include "rankmesh/layout/count.hpp"
 #include "rankmesh/layout/mesh_plan.hpp"
+#include "rankmesh/machine/machine.hpp"
 #include "rankmesh/report/document.hpp"
 
 namespace rankmesh::report {
@@ -14,6 +15,10 @@ namespace rankmesh::report {
 /// an object with the fields `least` and `most`. If the figure is the value of rank 0 only, the
 /// object also has the field `"rank": 0`. The table prints such a figure as `least-most`, or as one
 /// number if both values are equal.
-RANKMESH_API Document count(const MeshPlan& plan, const PlanCounts& counts);
+/// @param machine  with a slot for each rank, or null. With a machine, the report says how many of
+/// the groups lie inside one unit of each level (in JSON: `machine` and `groups_inside`).
+/// @throws UsageError if a rank has no slot.
+RANKMESH_API Document count(const MeshPlan& plan, const PlanCounts& counts,
+                            const Machine* machine = nullptr);
 
 }  // namespace rankmesh::report

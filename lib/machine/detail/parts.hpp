@@ -81,6 +81,10 @@ NodeShape read_nvidia_smi(std::string_view text, std::string_view origin);
 NodeShape read_hwloc(std::string_view text, std::string_view origin);
 NodeShape read_nccl(std::string_view text, std::string_view origin);
 
+/// Returns the XML of libhwloc for the node that this process runs on.
+/// @throws UsageError if libhwloc fails, or if rankmesh was built without it.
+std::string this_node_xml();
+
 /// Returns the levels of the network between the hosts, outermost first: `path[l][h]` is the unit
 /// of host h at level l. Hosts that the network does not know are an error.
 struct NetworkLevels {
