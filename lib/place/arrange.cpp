@@ -26,10 +26,7 @@ struct Candidate {
 // The best candidates with different bytes, the best one first.
 class Pool {
  public:
-  explicit Pool(const Objective& objective) : objective_{objective} {}
-
-  void add(std::string how, std::vector<std::int64_t> slots) {
-    LevelBytes bytes = objective_.evaluate(slots);
+  void add(std::string how, std::vector<std::int64_t> slots, LevelBytes bytes) {
     const auto place = std::ranges::lower_bound(best_, bytes, {}, &Candidate::bytes);
     if (place != best_.end() && place->bytes == bytes) return;
     best_.insert(place, {std::move(how), std::move(slots), std::move(bytes)});
@@ -40,7 +37,6 @@ class Pool {
 
  private:
   static constexpr std::size_t most = 4;
-  const Objective& objective_;
   std::vector<Candidate> best_;
 };
 
@@ -54,7 +50,7 @@ void search(const Objective& objective, const LevelBytes& bound, std::int64_t bu
     if (is_done()) return;
     assignment.assign(start.slots);
     swaps.improve(assignment);
-    pool.add("search", assignment.slots());
+    pool.add("search", assignment.slots(), assignment.bytes());
   }
   // An equally good assignment replaces the present one, so that the search moves on.
   std::vector<std::int64_t> present = pool.best().front().slots;
@@ -68,7 +64,7 @@ void search(const Objective& objective, const LevelBytes& bound, std::int64_t bu
       least = assignment.bytes();
       present = assignment.slots();
     }
-    pool.add("search", assignment.slots());
+    pool.add("search", assignment.slots(), assignment.bytes());
   }
 }
 
@@ -88,15 +84,16 @@ Arrangements arrange(const MeshPlan& plan, const Machine& machine,
   const Machine used = machine.first_slots(plan.world_size());
   const Objective objective{plan, used, traffic, options.kept_in_nodes};
   const LevelBytes bound = objective.bound();
-  Pool pool{objective};
+  Pool pool;
+  const auto add = [&](std::string how, std::vector<std::int64_t> slots) {
+    LevelBytes bytes = objective.evaluate(slots);
+    pool.add(std::move(how), std::move(slots), std::move(bytes));
+  };
   std::vector<std::int64_t> today(static_cast<std::size_t>(plan.world_size()));
   std::iota(today.begin(), today.end(), 0);
-  pool.add("today", today);
+  add("today", today);
   const detail::MeshGrid grid{plan, used};
   if (grid.is_whole()) {
-    const auto add = [&](std::string how, std::vector<std::int64_t> slots) {
-      pool.add(std::move(how), std::move(slots));
-    };
     // One evaluation visits all members on all levels.
     const std::int64_t cost =
         objective.members() * static_cast<std::int64_t>(objective.levels()) + 1;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Fuzzes descriptions of machines: any text, read in any format, is refused with a reason and a
 // hint, or becomes a tree whose levels agree with each other.
+#include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 #include <string>
 
 #include "rankmesh/base/error.hpp"
@@ -33,21 +33,32 @@ void check(const Machine& machine) {
   require(machine.first_slots(1).slot_count() == 1, "a smaller machine");
 }
 
-}  // namespace
-
 // The first byte chooses the format, if it is a digit.
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  std::string_view text{reinterpret_cast<const char*>(data), size};
+void read(std::string_view text, MachineReader& reader) {
   auto format = MachineFormat::automatic;
   if (!text.empty() && text.front() >= '0' && text.front() <= '8') {
     format = static_cast<MachineFormat>(text.front() - '0');
     text.remove_prefix(1);
   }
+  reader.read(text, "fuzz", format);
+}
+
+}  // namespace
+
+// Descriptions that the byte 0x1e separates are combined.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  std::string_view text{reinterpret_cast<const char*>(data), size};
   try {
     MachineReader reader;
-    reader.read(text, "fuzz", format);
+    while (true) {
+      const std::size_t end = std::min(text.find('\x1e'), text.size());
+      read(text.substr(0, end), reader);
+      if (end == text.size()) break;
+      text.remove_prefix(end + 1);
+    }
     check(reader.machine());
     check(reader.machine({.ranks_per_node = 3}));
+    check(reader.machine({.ranks_per_domain = 2, .world_size = 4}));
   } catch (const SpecError& error) {
     require(!error.hint().empty() && error.message().size() < 1000,
             "a refusal without a hint, or without end");

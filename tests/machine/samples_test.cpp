@@ -54,6 +54,12 @@ TEST_CASE("the variables of a Slurm job give nodes and tasks") {
   CHECK(machine.host(6) == "gpu007");
 }
 
+TEST_CASE("the environment of a job of Slurm is read") {
+  const Machine machine = machine_of({}, "slurm-job-5-tasks.env");
+  CHECK(units(machine, 0) == List{0, 0, 0, 0, 1});
+  CHECK(machine.host(4) == "h1");
+}
+
 TEST_CASE("Slurm's tree gives leaves and spines") {
   const Machine machine = machine_of({.ranks_per_node = 4}, "slurm-tree.conf");
   CHECK(machine.describe() == "384 slots: 6 spines of 64, 12 leaves of 32, 96 nodes of 4");

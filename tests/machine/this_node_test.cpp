@@ -23,6 +23,7 @@ Machine node_with(const char* variable, const std::string& value, const MachineN
     const char* name;
     ~Variable() { unsetenv(name); }
   };
+  unsetenv("HWLOC_COMPONENTS");  // it may exclude what the variable asks for
   setenv(variable, value.c_str(), 1);
   const Variable owner{variable};
   MachineReader reader;
