@@ -103,7 +103,8 @@ Arrangements arrange(const MeshPlan& plan, const Machine& machine,
                       static_cast<std::size_t>(std::min<std::int64_t>(16, affordable)), add);
     grid.each_order(std::min<std::int64_t>(5040, affordable), add);
   }
-  search(objective, bound, options.search_budget, pool);
+  const std::int64_t budget = objective.ranks() <= 128 ? 10'000'000 : 2'000'000;
+  search(objective, bound, options.search_budget.value_or(budget), pool);
   Arrangements result;
   result.best = as_arrangement(pool.best().front());
   if (pool.best().size() > 1) result.runner_up = as_arrangement(pool.best()[1]);

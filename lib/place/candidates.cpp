@@ -19,6 +19,7 @@ constexpr std::size_t most_foldings = 100'000;
 MeshGrid::MeshGrid(const MeshPlan& plan, const Machine& machine) {
   if (plan.views().empty() || plan.views().front().size() != plan.world_size()) return;
   is_whole_ = true;
+  node_level_ = machine.node_level();
   const Layout& view = plan.views().front();
   std::vector<std::size_t> used;  // dimensions of size 1 do not matter
   for (std::size_t d = 0; d < view.dimensions().size(); ++d)
@@ -111,8 +112,9 @@ std::vector<std::int64_t> MeshGrid::score(const Folding& folding, const MeshPlan
           units *= folding[l][d];
       const std::int64_t size = family.group_size();
       const std::int64_t inside = size / std::min(units, size);
-      bytes[l] += family.group_count() * bytes_between(t.pattern, t.bytes, size, units,
-                                                       units * inside * inside, units - 1);
+      bytes[l] += family.group_count() * limited(bytes_between(t.pattern, t.bytes, size, units,
+                                                               units * inside * inside, units - 1),
+                                                 l <= node_level_ ? t.most_between_nodes : 0, size);
     }
   }
   return bytes;

@@ -142,6 +142,23 @@ struct Estimator {
             .over(e),
         Pattern::all_to_all, "m L'_moe 2 (w_dispatch + w_combine) b s/(c t) k h (e-1)/e",
         "DeepSeek-AI 2024 (2412.19437), 3.2.2 and 3.3.3");
+    if (model.nodes_per_token == 0 || model.nodes_per_token >= model.experts_per_token) return;
+    // A token is sent once to each of its nodes, and there to its experts (3.2.2): M copies of it
+    // leave the node at most, instead of k (e-1)/e.
+    FamilyTraffic& traffic = volumes.back().traffic;
+    traffic.most_between_nodes =
+        std::min(traffic.bytes, Volume{2}
+                                    .times(model.dispatch_bytes + model.combine_bytes)
+                                    .times(model.microbatches)
+                                    .times(model.expert_layers)
+                                    .times(tokens)
+                                    .times(model.nodes_per_token)
+                                    .times(model.hidden)
+                                    .over(p)
+                                    .over(t)
+                                    .bytes());
+    volumes.back().formula +=
+        fmt::format("; at most {} instead of k (e-1)/e between nodes", model.nodes_per_token);
   }
 
   // `held` parameters of the whole model are divided by `shards`. An all-reduce is a reduce-scatter

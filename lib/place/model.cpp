@@ -30,6 +30,7 @@ ModelFigures ModelFigures::parse_toml(std::string_view text, std::string_view or
                                              "expert_layers",
                                              "expert_parameters",
                                              "experts_per_token",
+                                             "nodes_per_token",
                                              "dispatch_bytes",
                                              "combine_bytes",
                                              "source"};
@@ -59,6 +60,7 @@ ModelFigures ModelFigures::parse_toml(std::string_view text, std::string_view or
   read("expert_layers", model.expert_layers, false, 0);
   read("expert_parameters", model.expert_parameters, false, 0, most);
   read("experts_per_token", model.experts_per_token, false, 0);
+  read("nodes_per_token", model.nodes_per_token, false, 1);
   read("dispatch_bytes", model.dispatch_bytes, false, 1, 8);
   read("combine_bytes", model.combine_bytes, false, 1, 8);
   model.sequence_parallel = reader.flag("sequence_parallel", true);

@@ -52,9 +52,14 @@ void require_traffic(const MeshPlan& plan, const Machine& machine,
   std::int64_t left = (std::int64_t{1} << 61) / ranks;
   for (const FamilyTraffic& t : traffic) {
     // No pattern lets more than two times the bytes of each rank leave its units.
-    if (t.bytes < 0 || t.bytes > left)
+    if (t.bytes < 0 || t.bytes > left || t.most_between_nodes < 0 || t.most_between_nodes > t.bytes)
       throw UsageError{fmt::format("the bytes of '{}' are negative, or too many to add up", t.name),
                        "give the bytes that one rank sends in one step"};
+    if (t.most_between_nodes > 0 && t.pattern != Pattern::all_to_all)
+      throw UsageError{
+          fmt::format("the bytes of '{}' between nodes are limited, but its pattern is {}", t.name,
+                      to_string(t.pattern)),
+          "leave out the limit, or use the pattern all-to-all"};
     left -= t.bytes;
     require_disjoint(plan.groups(t.name), ranks);
   }
@@ -76,7 +81,8 @@ Objective::Objective(const MeshPlan& plan, const Machine& machine,
 
 void Objective::add_family(const GroupFamily& family, const FamilyTraffic& traffic, bool is_kept) {
   require_disjoint(family, ranks_);
-  SendingFamily f{traffic.pattern, traffic.bytes, is_kept, {}, {0}, {}, {}};
+  SendingFamily f{
+      traffic.pattern, traffic.bytes, traffic.most_between_nodes, is_kept, {}, {0}, {}, {}};
   f.group_of.resize(static_cast<std::size_t>(ranks_), -1);
   f.place_of.resize(static_cast<std::size_t>(ranks_), -1);
   for (std::int64_t g = 0; g < family.group_count(); ++g) {
@@ -121,8 +127,9 @@ void Objective::add_group(const SendingFamily& family, std::size_t group,
     if (family.is_kept)
       to[0] += units - 1;
     else
-      to[l + 1] +=
-          bytes_between(family.pattern, family.bytes, end - begin, units, squares, crossings);
+      to[l + 1] += limited(
+          bytes_between(family.pattern, family.bytes, end - begin, units, squares, crossings),
+          l <= machine_.node_level() ? family.most_between_nodes : 0, end - begin);
   }
 }
 
@@ -144,8 +151,10 @@ LevelBytes Objective::bound() const {
         const std::int64_t rest = size - (units - 1) * largest;
         if (family.is_kept && l != machine_.node_level()) continue;
         if (family.is_kept) bytes[0] += units - 1;
-        bytes[l + 1] += bytes_between(family.pattern, family.bytes, size, units,
-                                      (units - 1) * largest * largest + rest * rest, units - 1);
+        bytes[l + 1] +=
+            limited(bytes_between(family.pattern, family.bytes, size, units,
+                                  (units - 1) * largest * largest + rest * rest, units - 1),
+                    l <= machine_.node_level() ? family.most_between_nodes : 0, size);
       }
   return bytes;
 }

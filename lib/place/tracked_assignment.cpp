@@ -19,8 +19,13 @@ Share* find_share(Share* first, std::int64_t count, std::int32_t unit) {
 TrackedAssignment::TrackedAssignment(const Objective& objective, std::vector<std::int64_t> slots)
     : objective_{objective} {
   const auto add_level = [&](const SendingFamily& family, std::size_t level, std::size_t place) {
-    levels_.push_back(
-        {.family = &family, .level = level, .place = place, .shares = {}, .spreads = {}});
+    const bool has_limit = level <= objective.machine().node_level();
+    levels_.push_back({.family = &family,
+                       .level = level,
+                       .place = place,
+                       .most = has_limit ? family.most_between_nodes : 0,
+                       .shares = {},
+                       .spreads = {}});
     if (family.pattern == Pattern::chain) return;
     levels_.back().shares.resize(family.members.size());
     levels_.back().spreads.resize(family.group_count());
@@ -53,8 +58,9 @@ std::int64_t TrackedAssignment::bytes_of(const Level& level, std::size_t group,
                                          const Spread& spread) {
   const SendingFamily& family = *level.family;
   if (family.is_kept) return spread.units;
-  return bytes_between(family.pattern, family.bytes, family.size_of(group), spread.units,
-                       spread.squares, 0);
+  const std::int64_t size = family.size_of(group);
+  return limited(bytes_between(family.pattern, family.bytes, size, spread.units, spread.squares, 0),
+                 level.most, size);
 }
 
 std::int64_t TrackedAssignment::change_of_move(const Level& level, std::int32_t group,

@@ -83,8 +83,11 @@ std::int64_t bytes_of_group(const RankSet& group, const FamilyTraffic& traffic,
     squares += count * count;
     count = 0;
   }
-  return detail::bytes_between(traffic.pattern, traffic.bytes, group.size(),
-                               static_cast<std::int64_t>(touched.size()), squares, crossings);
+  const std::int64_t bytes =
+      detail::bytes_between(traffic.pattern, traffic.bytes, group.size(),
+                            static_cast<std::int64_t>(touched.size()), squares, crossings);
+  return detail::limited(bytes, level <= machine.node_level() ? traffic.most_between_nodes : 0,
+                         group.size());
 }
 
 }  // namespace

@@ -5,16 +5,24 @@
 #include <algorithm>
 #include <fstream>
 #include <iterator>
+#include <numeric>
 
 #include "rankmesh/base/error.hpp"
+#include "rankmesh/place/arrange.hpp"
 #include "rankmesh/place/model.hpp"
 #include "rankmesh/spec/mesh_spec.hpp"
 
+using rankmesh::FamilyTraffic;
 using rankmesh::FamilyVolume;
+using rankmesh::LevelKind;
+using rankmesh::Machine;
+using rankmesh::MeshPlan;
 using rankmesh::MeshSpec;
 using rankmesh::ModelFigures;
 using rankmesh::OptimizerSharing;
+using rankmesh::Pattern;
 using rankmesh::SpecError;
+using rankmesh::UsageError;
 
 namespace {
 
@@ -72,6 +80,36 @@ TEST_CASE("experts: dispatch and combine, forward and backward") {
         2LL * (1 + 2) * 16 * 58 * 4096 * 8 * 7168 / 2 * 63 / 64);
   CHECK(bytes_of("pp=2,dp=64 | pp=2,edp=2,ep=32", model, "edp") ==
         (model.expert_parameters / 32 / 2 * 6 + 1) / 2);
+}
+
+TEST_CASE("a limit of nodes per token limits what leaves the nodes") {
+  const MeshPlan plan = MeshSpec::parse("pp=1,dp=64 | pp=1,edp=1,ep=64").plan();
+  ModelFigures model = example("deepseek_v3");
+  REQUIRE(model.nodes_per_token == 4);
+  const Machine machine{
+      64, {{.name = "node", .size = 8}, {.name = "socket", .kind = LevelKind::socket, .size = 4}}};
+  const auto leaving = [&] {
+    for (const FamilyVolume& volume : estimate(plan, model)) {
+      if (volume.traffic.name != "ep") continue;
+      const std::vector<FamilyTraffic> only{volume.traffic};
+      const auto bytes = bytes_per_level(plan, machine, only);
+      std::vector<std::int64_t> slots(64);  // also in a given assignment
+      std::iota(slots.begin(), slots.end(), 0);
+      CHECK(bytes_per_level(plan, machine, only, slots) == bytes);
+      CHECK(least_bytes_per_level(plan, machine, only)[0] <= bytes[0]);
+      CHECK(arrange(plan, machine, only).best.bytes == bytes);
+      return bytes;
+    }
+    return std::vector<std::int64_t>{};
+  };
+  const auto limited = leaving();
+  model.nodes_per_token = 0;
+  const auto all = leaving();
+  // 8 copies of a token, of which 7/8 leave the node, or 4.
+  CHECK(static_cast<double>(limited[0]) == doctest::Approx(static_cast<double>(all[0]) * 4 / 7));
+  CHECK(limited[1] == all[1]);  // inside a node, every expert gets its copy
+  const std::vector<FamilyTraffic> ring{{"dp", 8, Pattern::ring, 4}};
+  CHECK_THROWS_AS((void)bytes_per_level(plan, machine, ring), UsageError);
 }
 
 TEST_CASE("a model file is checked") {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -34,8 +35,9 @@ struct ArrangeOptions {
   /// Families whose groups should not be split over nodes. An assignment that splits fewer of their
   /// groups is better, whatever the number of bytes.
   std::vector<std::string> kept_in_nodes{};
-  /// The limit of the search: the number of swaps of two ranks that it may try.
-  std::int64_t search_budget = 2'000'000;
+  /// The limit of the search: the number of swaps of two ranks that it may try. By default, it is
+  /// 10,000,000 for up to 128 ranks, and 2,000,000 for more, where each swap takes longer.
+  std::optional<std::int64_t> search_budget{};
 };
 
 /// Finds an assignment of ranks to slots with the smallest objective. The objective is the list of

@@ -40,6 +40,8 @@ struct RANKMESH_API ModelFigures {
   std::int64_t expert_layers = 0;                              ///< layers with experts
   std::int64_t expert_parameters = 0;                          ///< of all experts of all layers
   std::int64_t experts_per_token = 0;                          ///< k
+  /// The number of nodes to which a token is sent at most; 0: no limit.
+  std::int64_t nodes_per_token = 0;
   std::int64_t dispatch_bytes = 2;  ///< bytes of an activation that is sent to an expert
   std::int64_t combine_bytes = 2;   ///< bytes of an activation that an expert returns
 

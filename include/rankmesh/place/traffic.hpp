@@ -43,6 +43,10 @@ struct FamilyTraffic {
   std::string name;                 ///< the family
   std::int64_t bytes = 0;           ///< bytes that one rank sends
   Pattern pattern = Pattern::ring;  ///< how the members of a group exchange these bytes
+  /// The number of these bytes that leave the node of the rank at most, for example because a token
+  /// is sent to a few nodes only; 0: no limit. It also holds for the levels above nodes. Only with
+  /// Pattern::all_to_all.
+  std::int64_t most_between_nodes = 0;
 };
 
 /// Returns the traffic to assume if no model is known. It depends on the purposes of the families
@@ -60,8 +64,8 @@ struct FamilyTraffic {
 /// over all ranks. Takes O(ranks x families x levels) time. If `slots` is empty and the machine is
 /// regular, groups that lie alike are counted once.
 /// @param slots  the slot of each rank. If it is empty, rank r is in slot r.
-/// @throws UnknownName if a name is not the name of a family; UsageError if a rank has no slot, or
-/// if the sum could exceed 2^62.
+/// @throws UnknownName if a name is not the name of a family; UsageError if a rank has no slot, if
+/// the sum could exceed 2^62, or if a family of another pattern than all_to_all has a limit.
 [[nodiscard]] RANKMESH_API std::vector<std::int64_t> bytes_per_level(
     const MeshPlan& plan, const Machine& machine, std::span<const FamilyTraffic> traffic,
     std::span<const std::int64_t> slots = {});

@@ -51,6 +51,7 @@ class MeshGrid {
   [[nodiscard]] std::string text_of(const Folding& folding) const;
 
   bool is_whole_ = false;
+  std::size_t node_level_ = 0;
   std::vector<Dimension> dimensions_;
   std::vector<std::vector<std::int64_t>> coordinates_;  // [dimension][rank]
   std::vector<std::int64_t> tree_;                      // the slots in the order of the tree

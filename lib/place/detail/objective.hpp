@@ -2,6 +2,7 @@
 // The objective of the search: the bytes per level of an assignment of ranks to slots.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -18,6 +19,7 @@ using LevelBytes = std::vector<std::int64_t>;
 struct SendingFamily {
   Pattern pattern;
   std::int64_t bytes;                  // that one rank sends
+  std::int64_t most_between_nodes;     // of these bytes; 0: no limit
   bool is_kept;                        // in its nodes; then it sends nothing
   std::vector<std::int32_t> members;   // of all groups, one after another
   std::vector<std::int64_t> starts;    // of each group, and the end
@@ -71,6 +73,12 @@ class Objective {
 std::int64_t bytes_between(Pattern pattern, std::int64_t bytes, std::int64_t size,
                            std::int64_t units, std::int64_t sum_of_squares,
                            std::int64_t crossing_neighbours);
+
+/// Returns `bytes`, or what a group of `size` ranks lets leave its nodes at most.
+/// @param most  FamilyTraffic::most_between_nodes; 0 on levels inside nodes.
+inline std::int64_t limited(std::int64_t bytes, std::int64_t most, std::int64_t size) {
+  return most == 0 ? bytes : std::min(bytes, most * size);
+}
 
 /// @throws UsageError if a rank has no slot, if groups of a family overlap, or if the bytes cannot
 /// be added up; UnknownName if a name is not the name of a family.
