@@ -19,7 +19,7 @@ class Model {
   /// Collective over the mesh.
   Model(const Config& config, const Groups& groups)
       : config_{config}, groups_{groups}, vocabulary_{config, groups} {
-    const std::int64_t first = place(vocabulary_.parameters, 0);
+    const std::int64_t first = place(vocabulary_.own, place(vocabulary_.shared, 0));
     std::vector<std::vector<Parameter>> layers;
     for (std::int64_t chunk = 0; chunk < config.chunks; ++chunk)
       for (std::int64_t i = 0; i < layers_of_chunk(); ++i) {
@@ -40,10 +40,12 @@ class Model {
         parts_.push_back(std::move(attention));
         parts_.push_back(std::move(after));
       }
-    layers_ = std::make_unique<Store>(groups, std::move(layers), config.zero);
-    if (groups.embd != nullptr)
+    if (groups.embd != nullptr) {
+      layers.push_back(vocabulary_.own);
       embedding_ = std::make_unique<Store>(
-          groups, std::vector<std::vector<Parameter>>{vocabulary_.parameters}, config.zero);
+          groups, std::vector<std::vector<Parameter>>{vocabulary_.shared}, config.zero);
+    }
+    layers_ = std::make_unique<Store>(groups, std::move(layers), config.zero);
   }
 
   /// Returns the number of parameters of the whole model.
@@ -51,22 +53,22 @@ class Model {
 
   /// First stage: returns the input of the first layer.
   Values embed(const Tokens& tokens) {
-    Values x = vocabulary_.embed(embedding_->weights(0), tokens.inputs);
-    embedding_->release(0);
+    Values x = vocabulary_.embed(vocabulary_weights(), tokens.inputs);
+    release_vocabulary();
     return x;
   }
   void embed_backward(const Tokens& tokens, const Values& dx) {
-    vocabulary_.embed_backward(embedding_->gradients(0), tokens.inputs, dx);
+    vocabulary_.embed_backward(vocabulary_gradients(), tokens.inputs, dx);
   }
   /// Last stage: returns the loss of the output of the last layer.
   double loss(const Tokens& tokens, const Values& x) {
-    const double loss = vocabulary_.loss(embedding_->weights(0), x, tokens.targets);
-    embedding_->release(0);
+    const double loss = vocabulary_.loss(vocabulary_weights(), x, tokens.targets);
+    release_vocabulary();
     return loss;
   }
   Values loss_backward() {
-    Values dx = vocabulary_.loss_backward(embedding_->weights(0), embedding_->gradients(0));
-    embedding_->release(0);
+    Values dx = vocabulary_.loss_backward(vocabulary_weights(), vocabulary_gradients());
+    release_vocabulary();
     return dx;
   }
 
@@ -74,7 +76,7 @@ class Model {
   /// token of each token.
   Values scores(const Tokens& tokens) {
     const Values x = forward(0, embed(tokens));
-    return vocabulary_.logits(embedding_->weights(0), normalise(x, config_.width));
+    return vocabulary_.logits(vocabulary_weights(), normalise(x, config_.width));
   }
 
   /// Runs the layers of a chunk.
@@ -96,11 +98,12 @@ class Model {
     }
     return dy;
   }
-  /// Adds up the gradients of the vocabulary, which the first and the last stage both have.
+  /// Adds up the gradients of the vocabulary. The first and the last stage both have its matrix.
   void reduce_vocabulary() {
     if (groups_.embd == nullptr) return;
-    for (const Out gradient : embedding_->gradients(0)) groups_.embd->all_reduce(gradient);
+    groups_.embd->all_reduce(embedding_->gradients(0).front());
     embedding_->reduce(0);
+    layers_->reduce(own_part());
   }
 
   /// Updates the parameters with clipped gradients. Returns the norm of the gradients.
@@ -117,7 +120,7 @@ class Model {
     return norm;
   }
 
-  /// Calls use(store) for the stores of this rank. The last stage has a copy of the vocabulary of
+  /// Calls use(store) for the stores of this rank. The last stage has a copy of the embedding of
   /// the first one.
   template <class Use>
   void for_each_store(Use&& use) {
@@ -132,6 +135,24 @@ class Model {
   // A layer has two parts.
   [[nodiscard]] std::int64_t first_part(std::int64_t chunk) const {
     return 2 * chunk * layers_of_chunk();
+  }
+
+  // The parameters that only one of these stages has are stored with its layers.
+  [[nodiscard]] std::int64_t own_part() const { return std::ssize(parts_); }
+  Weights vocabulary_weights() {
+    return joined(embedding_->weights(0), layers_->weights(own_part()));
+  }
+  Gradients vocabulary_gradients() {
+    return joined(embedding_->gradients(0), layers_->gradients(own_part()));
+  }
+  void release_vocabulary() {
+    embedding_->release(0);
+    layers_->release(own_part());
+  }
+  template <class List>
+  static List joined(List shared, const List& own) {
+    shared.insert(shared.end(), own.begin(), own.end());
+    return shared;
   }
 
   const Config& config_;
