@@ -40,12 +40,11 @@ class Model {
         parts_.push_back(std::move(attention));
         parts_.push_back(std::move(after));
       }
-    if (groups.embd != nullptr) {
-      layers.push_back(vocabulary_.own);
-      embedding_ = std::make_unique<Store>(
-          groups, std::vector<std::vector<Parameter>>{vocabulary_.shared}, config.zero);
-    }
     layers_ = std::make_unique<Store>(groups, std::move(layers), config.zero);
+    if (groups.embd == nullptr) return;
+    using Parts = std::vector<std::vector<Parameter>>;
+    ends_ = std::make_unique<Store>(groups, Parts{vocabulary_.own}, config.zero);
+    embedding_ = std::make_unique<Store>(groups, Parts{vocabulary_.shared}, config.zero);
   }
 
   /// Returns the number of parameters of the whole model.
@@ -103,7 +102,7 @@ class Model {
     if (groups_.embd == nullptr) return;
     groups_.embd->all_reduce(embedding_->gradients(0).front());
     embedding_->reduce(0);
-    layers_->reduce(own_part());
+    ends_->reduce(0);
   }
 
   /// Updates the parameters with clipped gradients. Returns the norm of the gradients.
@@ -111,12 +110,12 @@ class Model {
     double squares = layers_->squares();
     if (embedding_) {
       const double of_embedding = embedding_->squares();
+      squares += ends_->squares();
       if (groups_.pp.is_first()) squares += of_embedding;  // the last stage has the same
     }
     groups_.world.all_reduce(squares);
     const double norm = std::sqrt(squares), scale = std::min(1.0, most / norm);
-    layers_->update(optimizer, step, scale);
-    if (embedding_) embedding_->update(optimizer, step, scale);
+    for_each_store([&](Store& store) { store.update(optimizer, step, scale); });
     return norm;
   }
 
@@ -124,8 +123,8 @@ class Model {
   /// the first one.
   template <class Use>
   void for_each_store(Use&& use) {
-    use(*layers_);
-    if (embedding_) use(*embedding_);
+    for (const auto& store : {&layers_, &ends_, &embedding_})
+      if (*store) use(**store);
   }
 
  private:
@@ -137,17 +136,11 @@ class Model {
     return 2 * chunk * layers_of_chunk();
   }
 
-  // The parameters that only one of these stages has are stored with its layers.
-  [[nodiscard]] std::int64_t own_part() const { return std::ssize(parts_); }
-  Weights vocabulary_weights() {
-    return joined(embedding_->weights(0), layers_->weights(own_part()));
-  }
-  Gradients vocabulary_gradients() {
-    return joined(embedding_->gradients(0), layers_->gradients(own_part()));
-  }
+  Weights vocabulary_weights() { return joined(embedding_->weights(0), ends_->weights(0)); }
+  Gradients vocabulary_gradients() { return joined(embedding_->gradients(0), ends_->gradients(0)); }
   void release_vocabulary() {
     embedding_->release(0);
-    layers_->release(own_part());
+    ends_->release(0);
   }
   template <class List>
   static List joined(List shared, const List& own) {
@@ -160,5 +153,7 @@ class Model {
   std::int64_t size_ = 0;
   Vocabulary vocabulary_;
   std::vector<std::unique_ptr<Part>> parts_;
-  std::unique_ptr<Store> layers_, embedding_;
+  std::unique_ptr<Store> layers_;
+  std::unique_ptr<Store> ends_;       // Vocabulary::own; null between the first and the last stage
+  std::unique_ptr<Store> embedding_;  // Vocabulary::shared; null there, too
 };

@@ -3,6 +3,7 @@
 // estimate` computes from the figures of the model.
 #pragma once
 
+#include <algorithm>
 #include <cstdio>
 #include <map>
 #include <string>
@@ -14,8 +15,20 @@
 #include "../../examples/gpt/trainer.hpp"
 #include "sent.hpp"
 
-/// Returns the figures of a model and its training on a mesh. All weights of a stage are in one
-/// bucket, so ZeRO-3 gathers them once.
+/// Whether ZeRO-3 gathers each weight once in a step: the weights of the layers of this stage are
+/// in one bucket, which stays whole.
+inline bool gathers_once(Model& stage) {
+  std::int64_t elements = 0;
+  stage.for_each_store([&](Store& store) {
+    std::int64_t held = 0;
+    for (const auto& part : store.parts())
+      for (const Parameter& p : part) held += p.size();
+    elements = std::max(elements, held);
+  });
+  return elements * std::int64_t{sizeof(Real)} <= (64 << 10);
+}
+
+/// Returns the figures of a model and its training on a mesh.
 inline rankmesh::ModelFigures figures(const Config& config, const Groups& groups) {
   const std::int64_t h = config.width, norm_and_sum = 3 * h;  // gain and bias, and that of the sum
   rankmesh::ModelFigures model;

@@ -5,7 +5,8 @@
 // - The losses of all steps are compared with those of one process. From 50 steps on, the loss must
 //   fall by a third.
 // - The bytes that the ranks send in a step, by their records, must be those that `meshinfo
-//   estimate` computes from the figures of the model. They are printed for the last step.
+//   estimate` computes from the figures of the model. They are printed for the last step. With
+//   ZeRO-3, this holds for models that are so small that each weight is gathered once.
 #include <algorithm>
 #include <cstdio>
 #include <map>
@@ -92,7 +93,8 @@ bool is_right(const Named& named, MPI_Comm ranks, Config config, const std::stri
     const std::string bytes = text_of(sent, groups);
     // The tokens of a text do not choose the experts evenly.
     if (config.experts > 0) sent = sent_if_even(own, config, groups, text);
-    failures += compare_with_estimate(named.layout, config, groups, trainer.model(), sent);
+    if (config.zero < 3 || gathers_once(trainer.model()))
+      failures += compare_with_estimate(named.layout, config, groups, trainer.model(), sent);
     most = largest(most, ranks);
     const bool falls = config.steps < 50 || last < first * 2 / 3;
     failures += (most <= 1e-4 ? 0 : 1) + (falls ? 0 : 1);
