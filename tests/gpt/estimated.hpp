@@ -136,7 +136,8 @@ inline int compare_with_estimate(const std::string& layout, const Config& config
       {"tp_dp_cp", {"data_tp", Kind::replicated}},
       {"edp", {"expert_data", Kind::expert}}};
   for (const auto& volume : rankmesh::estimate(plan, figures(config, groups))) {
-    const auto& [name, bytes, pattern] = volume.traffic;
+    const std::string& name = volume.traffic.name;
+    const std::int64_t bytes = volume.traffic.bytes;
     const bool has_replicas = replicas.contains(name);
     const std::string in_record = has_replicas ? replicas.at(name).first : name;
     const Sent mine = sent[in_record];
