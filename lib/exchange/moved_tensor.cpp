@@ -2,6 +2,7 @@
 #include "detail/moved_tensor.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <functional>
 #include <numeric>
 #include <string>
@@ -180,9 +181,8 @@ std::byte* MovedTensor::pack(TransferStep step, const Strip& strip, std::byte* m
 }
 
 const std::byte* MovedTensor::unpack(TransferStep step, const Strip& strip,
-                                     const std::byte* message) const {
+                                     const std::byte* message, DataType type) const {
   const LocalArray& to = receiver(step);
-  const DataType type = type_in_message(step);
   const auto width = static_cast<std::int64_t>(size_of(type));
   const bool is_added = has_sums_ && step == TransferStep::first;
   const std::int64_t run = strip.length * width;
@@ -198,6 +198,34 @@ const std::byte* MovedTensor::unpack(TransferStep step, const Strip& strip,
                   message += n * width;
                 });
   return message;
+}
+
+void MovedTensor::publish(TransferStep step, std::int64_t* published) {
+  const LocalArray& from = step == TransferStep::forward ? target_ : source_;
+  const auto& shape = step == TransferStep::forward ? target_shape_ : source_shape_;
+  LocalArray array = from;
+  if (from.bytes_of_piece() < least_direct_piece) {
+    std::vector<std::byte>& dense = dense_[static_cast<std::size_t>(step)];
+    const std::int64_t count = product(shape);
+    dense.resize(static_cast<std::size_t>(count * from.width()));
+    std::byte* to = dense.data();
+    from.for_each(0, count, [&](const std::byte* data, std::int64_t n) {
+      std::memcpy(to, data, static_cast<std::size_t>(n * from.width()));
+      to += n * from.width();
+    });
+    array = {dense.data(), from.type(), shape, {}};
+  }
+  published[0] = reinterpret_cast<std::int64_t>(array.data());
+  array.store_strides(shape, published + 1);
+}
+
+LocalArray MovedTensor::memory_of(Rank owner, TransferStep step,
+                                  const std::int64_t* published) const {
+  const bool is_forward = step == TransferStep::forward;
+  const auto shape = (is_forward ? transfer_->to : transfer_->from).local_shape(owner);
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): an address of another process
+  return {reinterpret_cast<std::byte*>(published[0]), type_of_sender(step), shape,
+          std::span{published + 1, shape.size()}};
 }
 
 void MovedTensor::copy(const TransferMessage& own) const {
@@ -216,7 +244,7 @@ void MovedTensor::copy(const TransferMessage& own) const {
                 strip.count);
     } else {
       pack(TransferStep::first, strip, piece);
-      unpack(TransferStep::first, strip, piece);
+      unpack(TransferStep::first, strip, piece, message_type_);
     }
     cursor.pass(strip);
     left -= strip.elements();

@@ -31,6 +31,13 @@ struct MessageStream {
   std::vector<StreamPart> parts{};          ///< In the order of the tensors.
 };
 
+/// Returns the bytes of all messages of a stream.
+[[nodiscard]] inline std::int64_t bytes_of(const MessageStream& stream) {
+  std::int64_t bytes = 0;
+  for (const StreamPart& part : stream.parts) bytes += part.message->elements * part.width();
+  return bytes;
+}
+
 /// Goes through a stream, message by message.
 class StreamWalk {
  public:
