@@ -16,9 +16,13 @@ namespace {
 
 using rankmesh::detail::GroupAccess;
 
-// Below these, one message costs less than two notices and the system calls.
-constexpr std::int64_t least_bytes = 8 << 10;  // of a pair of ranks
-constexpr std::int64_t least_mean_run = 1024;  // bytes that are contiguous at the sender
+// Of a pair of ranks. Below, one message costs less than two notices and the system calls.
+constexpr std::int64_t least_bytes = 8 << 10;
+// The mean length of the runs that are read from the sender's memory. A read of a shorter run costs
+// more in the system than a copy of it into packed memory.
+constexpr std::int64_t least_mean_run = 2048;
+constexpr std::int64_t least_packed_piece = 4 << 10;
+constexpr std::int64_t most_packed_piece = 512 << 10;  // stays in the cache
 
 // What a pair of ranks exchanges in both directions.
 struct Exchange {
@@ -44,8 +48,10 @@ void add(Exchange& exchange, const MessageStream& stream) {
   }
 }
 
-bool is_worth_it(const Exchange& exchange) {
-  return exchange.bytes >= least_bytes && exchange.bytes >= exchange.runs * least_mean_run;
+bool has_short_runs(const MessageStream& stream) {
+  Exchange exchange;
+  add(exchange, stream);
+  return exchange.bytes < exchange.runs * least_mean_run;
 }
 
 }  // namespace
@@ -55,6 +61,9 @@ std::vector<DirectPeer> take_direct_streams(RedistributionState& state) {
   // Sums are formed in the order of the streams, but direct reads come in any order.
   if (memory == nullptr || std::ranges::any_of(state.tensors, &MovedTensor::has_sums)) return {};
   const std::int64_t self = state.group.rank_in_group().value(), ranks = state.group.size();
+  // Two pieces for each peer take half of the memory at most.
+  state.packed_piece = std::min(most_packed_piece, state.options.memory / (4 * ranks));
+  if (state.packed_piece < least_packed_piece) return {};
   std::map<std::int64_t, Exchange> exchanges;  // by the distance from the sender to this rank
   const auto distance = [&](const MessageStream& stream) {
     return (self - stream.peer.value() + ranks) % ranks;
@@ -67,8 +76,10 @@ std::vector<DirectPeer> take_direct_streams(RedistributionState& state) {
     const RankInGroup member{(self - ahead + ranks) % ranks};
     const auto local =
         memory->local_rank(GroupAccess::connection(state.group).group.ranks.at(member.value()));
-    if (!local || !is_worth_it(exchange)) continue;
-    DirectPeer& peer = peers.emplace_back(DirectPeer{.member = member, .local_rank = *local});
+    if (!local || exchange.bytes < least_bytes) continue;
+    DirectPeer& peer = peers.emplace_back();
+    peer.member = member;
+    peer.local_rank = *local;
     const auto take = [&](std::vector<MessageStream>& from, std::array<MessageStream, 2>& to) {
       for (MessageStream& stream : from) {
         if (stream.peer != member) continue;
@@ -80,6 +91,7 @@ std::vector<DirectPeer> take_direct_streams(RedistributionState& state) {
     };
     take(state.sent, peer.sent);
     take(state.received, peer.received);
+    std::ranges::transform(peer.sent, peer.has_short_runs.begin(), has_short_runs);
   }
   return peers;
 }

@@ -47,29 +47,67 @@ DirectTransfer::DirectTransfer(RedistributionState& state, std::function<void(st
   for (auto* list : {&to_, &from_}) list->reserve(NodeMemory::most_pieces + 1);
   for (std::size_t i = 0; i < exchanges_.size(); ++i)
     for (std::size_t step = 0; step < 2; ++step) {
-      const bool receives = !state_.direct[i].received[step].parts.empty();
-      exchanges_[i].expected +=
-          (receives ? 1 : 0) + (state_.direct[i].sent[step].parts.empty() ? 0 : 1);
-      unread_[step] += receives ? 1 : 0;
+      const DirectPeer& peer = state_.direct[i];
+      if (!peer.sent[step].parts.empty()) ++exchanges_[i].streams;
+      if (peer.received[step].parts.empty()) continue;
+      ++exchanges_[i].streams;
+      ++unread_[step];
+      exchanges_[i].reading[step].ahead.begin(peer.received[step]);
+      exchanges_[i].reading[step].behind.begin(peer.received[step]);
     }
 }
 
 void DirectTransfer::begin_step(TransferStep step) {
   const auto s = static_cast<std::size_t>(step);
-  std::vector<std::int64_t>& table = state_.published.tables[s];
   bool has_published = false;
   for (std::size_t i = 0; i < exchanges_.size(); ++i) {
     if (step == TransferStep::first) post_receive(i);
-    if (state_.direct[i].sent[s].parts.empty()) continue;
-    if (!std::exchange(has_published, true)) {
-      table.resize(state_.table_places.back());
-      for (std::size_t t = 0; t < state_.tensors.size(); ++t)
-        state_.tensors[t].publish(step, table.data() + state_.table_places[t]);
+    const DirectPeer& peer = state_.direct[i];
+    if (peer.sent[s].parts.empty()) continue;
+    const bool can_be_read = std::ranges::all_of(peer.sent[s].parts, [&](const StreamPart& part) {
+      return state_.tensors[part.tensor].can_be_read(step);
+    });
+    if (peer.has_short_runs[s] || !can_be_read) {
+      Packing& packing = exchanges_[i].packing[s];
+      packing.is_used = true;
+      packing.walk.begin(peer.sent[s]);
+      for (int piece = 0; piece < 2 && !packing.walk.is_at_end(); ++piece) pack(i, s);
+      continue;
     }
-    send(i,
-         {Notice::may_read, s, reinterpret_cast<std::uint64_t>(table.data()),
-          reinterpret_cast<std::uint64_t>(&state_.published.transfer), state_.published.transfer});
+    if (!std::exchange(has_published, true)) publish(step);
+    send(i, {.kind = Notice::may_read,
+             .step = s,
+             .address = reinterpret_cast<std::uint64_t>(state_.published.tables[s].data())});
   }
+}
+
+void DirectTransfer::publish(TransferStep step) {
+  std::vector<std::int64_t>& table = state_.published.tables[static_cast<std::size_t>(step)];
+  table.resize(state_.table_places.back());
+  for (std::size_t t = 0; t < state_.tensors.size(); ++t)
+    state_.tensors[t].publish(step, table.data() + state_.table_places[t]);
+}
+
+// Packs the next piece of a stream.
+void DirectTransfer::pack(std::size_t peer, std::size_t step) {
+  Packing& packing = exchanges_[peer].packing[step];
+  auto& memory = state_.direct[peer].packed[step];
+  const std::int64_t piece =
+      std::min(state_.packed_piece, bytes_of(state_.direct[peer].sent[step]));
+  if (memory == nullptr)
+    memory = std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(2 * piece));
+  std::byte* const begin = memory.get() + static_cast<std::int64_t>(packing.next) * piece;
+  packing.next = 1 - packing.next;
+  std::byte* end = begin;
+  packing.walk.next(packing.walk.next_bytes(piece), [&](const StreamPart& part,
+                                                        const Strip& strip) {
+    end = state_.tensors[part.tensor].pack(static_cast<TransferStep>(step), strip, end, part.type);
+  });
+  ++packing.on_the_way;
+  send(peer, {.kind = Notice::may_read_packed,
+              .step = step,
+              .address = reinterpret_cast<std::uint64_t>(begin),
+              .bytes = static_cast<std::uint64_t>(end - begin)});
 }
 
 void DirectTransfer::post_receive(std::size_t peer) {
@@ -82,13 +120,17 @@ void DirectTransfer::post_receive(std::size_t peer) {
 }
 
 void DirectTransfer::send(std::size_t peer, const Notice& notice) {
-  Exchange& exchange = exchanges_[peer];
-  Outgoing& next = exchange.outgoing[exchange.sent++];
-  next.notice = notice;
-  next.pending = state_.messages->start(
+  auto& list = exchanges_[peer].outgoing;
+  auto next = std::ranges::find_if(
+      list, [](const Outgoing& outgoing) { return outgoing.pending == nullptr; });
+  if (next == list.end()) next = list.insert(list.end(), Outgoing{});
+  next->notice = notice;
+  next->notice.transfer = reinterpret_cast<std::uint64_t>(&state_.published.transfer);
+  next->notice.number = state_.published.transfer;
+  next->pending = state_.messages->start(
       {.operation = Operation::send,
        .tag = state_.tag(),
-       .in = {reinterpret_cast<const std::byte*>(&next.notice), sizeof(Notice), DataType::uint8},
+       .in = {reinterpret_cast<const std::byte*>(&next->notice), sizeof(Notice), DataType::uint8},
        .destination = state_.direct[peer].member});
 }
 
@@ -97,83 +139,139 @@ bool DirectTransfer::test() {
   for (std::size_t i = 0; i < exchanges_.size(); ++i) {
     Exchange& exchange = exchanges_[i];
     while (exchange.receive != nullptr && exchange.receive->test()) take(i);
-    for (Outgoing& outgoing : exchange.outgoing)
+    for (Outgoing& outgoing : exchange.outgoing) {
       if (outgoing.pending != nullptr && outgoing.pending->test()) outgoing.pending.reset();
-    is_complete = is_complete && exchange.expected == 0 &&
-                  std::ranges::none_of(exchange.outgoing, [](const Outgoing& outgoing) {
-                    return outgoing.pending != nullptr;
-                  });
+      is_complete = is_complete && outgoing.pending == nullptr;
+    }
+    is_complete = is_complete && exchange.streams == 0;
   }
   return is_complete;
 }
 
-// Takes the notice that has arrived.
+// Takes the notice that has arrived. If the peer has ended or has given up, no receive is posted:
+// those who look for processes report it.
 void DirectTransfer::take(std::size_t peer) {
   Exchange& exchange = exchanges_[peer];
   exchange.receive.reset();
   const Notice notice = exchange.incoming;
-  if (notice.kind == Notice::may_read) {
-    exchange.is_lost = !read(state_.direct[peer], notice);
-    if (exchange.is_lost) return;
-    --unread_[notice.step];
-    send(peer, {Notice::has_read, notice.step});
+  if (notice.kind == Notice::has_read) {
+    Packing& packing = exchange.packing[notice.step];
+    if (packing.is_used) --packing.on_the_way;
+    if (packing.is_used && !packing.walk.is_at_end())
+      pack(peer, notice.step);
+    else if (packing.on_the_way == 0)
+      end_stream(peer);
+  } else {
+    if (!(notice.kind == Notice::may_read ? read(peer, notice) : read_packed(peer, notice))) return;
+    send(peer, {.kind = Notice::has_read, .step = notice.step});
+    if (exchange.reading[notice.step].ahead.is_at_end()) {
+      --unread_[notice.step];
+      end_stream(peer);
+    }
   }
-  ++arrived_;
-  if (--exchange.expected > 0) post_receive(peer);
+  if (exchange.streams > 0) post_receive(peer);
 }
 
-bool DirectTransfer::read(DirectPeer& peer, const Notice& notice) {
-  if (!read_table(peer, notice)) return false;
-  const auto step = static_cast<TransferStep>(notice.step);
-  const MessageStream& stream = peer.received[notice.step];
-  StreamWalk ahead, behind;  // what is read, and what is stored
-  ahead.begin(stream);
-  behind.begin(stream);
-  std::int64_t gathered = 0;
+void DirectTransfer::end_stream(std::size_t peer) {
+  --exchanges_[peer].streams;
+  ++finished_;
+}
+
+bool DirectTransfer::read(std::size_t peer, const Notice& notice) {
+  DirectPeer& of = state_.direct[peer];
+  if (!read_table(of, notice)) return false;
+  const MessageStream& stream = of.received[notice.step];
+  StreamWalk& ahead = exchanges_[peer].reading[notice.step].ahead;
   while (!ahead.is_at_end()) {
     const std::int64_t bytes = ahead.next_bytes(RedistributionState::direct_piece);
-    std::byte* scratch = state_.direct_scratch.get();
-    const auto is_stored_directly = [&](const StreamPart& part, const Strip& strip) {
-      const LocalArray& target = state_.tensors[part.tensor].target();
-      return target.type() == part.type &&
-             std::min(strip.length * part.width(), target.bytes_of_piece()) >= least_direct_piece;
-    };
-    bool is_refused = false;
-    const auto flush = [&] {
-      is_refused = is_refused || !gather(peer, notice);
-      count_(std::exchange(gathered, 0));
-    };
-    ahead.next(bytes, [&](const StreamPart& part, const Strip& strip) {
-      const LocalArray& source =
-          peer.memory[notice.step][static_cast<std::size_t>(&part - stream.parts.data())];
-      const LocalArray& target = state_.tensors[part.tensor].target();
-      const bool is_direct = is_stored_directly(part, strip);
-      const std::int64_t width = part.width();
-      for (std::int64_t run = 0; run < strip.count; ++run) {
-        source.for_each(strip.source + run * strip.source_step, strip.length,
-                        [&](std::byte* data, std::int64_t n) { add(from_, data, n * width); });
-        if (is_direct) {
-          target.for_each(strip.target + run * strip.target_step, strip.length,
-                          [&](std::byte* data, std::int64_t n) { add(to_, data, n * width); });
-        } else {
-          add(to_, scratch, strip.length * width);
-          scratch += strip.length * width;
-        }
-        gathered += strip.length * width;
-        if (std::max(to_.size(), from_.size()) + most_pieces_of_run >= NodeMemory::most_pieces)
-          flush();
-      }
-    });
-    const bool has_scratch = scratch != state_.direct_scratch.get();
-    if (has_scratch || gathered >= most_at_once || ahead.is_at_end()) flush();
-    if (is_refused) return false;
-    const std::byte* stored = state_.direct_scratch.get();
-    behind.next(bytes, [&](const StreamPart& part, const Strip& strip) {
-      if (!is_stored_directly(part, strip))
-        stored = state_.tensors[part.tensor].unpack(step, strip, stored, part.type);
-    });
+    add_piece(
+        peer, notice, bytes, [&](const StreamPart& part, std::int64_t offset, std::int64_t n) {
+          of.memory[notice.step][static_cast<std::size_t>(&part - stream.parts.data())].for_each(
+              offset, n,
+              [&](std::byte* data, std::int64_t count) { add(from_, data, count * part.width()); });
+        });
+    store_piece(peer, notice, bytes);
+    if (is_refused_) return false;
   }
   return true;
+}
+
+bool DirectTransfer::read_packed(std::size_t peer, const Notice& notice) {
+  StreamWalk& ahead = exchanges_[peer].reading[notice.step].ahead;
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): an address of another process
+  auto* from = reinterpret_cast<std::byte*>(notice.address);
+  for (auto left = static_cast<std::int64_t>(notice.bytes); left > 0;) {
+    const std::int64_t bytes = ahead.next_bytes(std::min(left, RedistributionState::direct_piece));
+    add_piece(peer, notice, bytes, [&](const StreamPart& part, std::int64_t, std::int64_t n) {
+      add(from_, from, n * part.width());
+      from += n * part.width();
+    });
+    left -= bytes;
+    if (left == 0) flush(peer, notice);
+    store_piece(peer, notice, bytes);
+    if (is_refused_) return false;
+  }
+  return true;
+}
+
+bool DirectTransfer::is_stored_directly(const StreamPart& part, const Strip& strip) const {
+  const LocalArray& target = state_.tensors[part.tensor].target();
+  return target.type() == part.type &&
+         std::min(strip.length * part.width(), target.bytes_of_piece()) >= least_direct_piece;
+}
+
+// Adds the next bytes of a stream to the lists. Elements that cannot be read to their places are
+// read to the scratch memory.
+template <class AddSource>
+void DirectTransfer::add_piece(std::size_t peer, const Notice& notice, std::int64_t bytes,
+                               AddSource&& add_source) {
+  scratch_ = state_.direct_scratch.get();
+  is_refused_ = false;
+  exchanges_[peer].reading[notice.step].ahead.next(bytes, [&](const StreamPart& part,
+                                                              const Strip& strip) {
+    const LocalArray& target = state_.tensors[part.tensor].target();
+    const bool is_direct = is_stored_directly(part, strip);
+    const std::int64_t run_bytes = strip.length * part.width();
+    for (std::int64_t run = 0; run < strip.count; ++run) {
+      add_source(part, strip.source + run * strip.source_step, strip.length);
+      if (is_direct) {
+        target.for_each(strip.target + run * strip.target_step, strip.length,
+                        [&](std::byte* data, std::int64_t n) { add(to_, data, n * part.width()); });
+      } else {
+        add(to_, scratch_, run_bytes);
+        scratch_ += run_bytes;
+      }
+      gathered_ += run_bytes;
+      if (std::max(to_.size(), from_.size()) + most_pieces_of_run >= NodeMemory::most_pieces)
+        flush(peer, notice);
+    }
+  });
+}
+
+// Stores what add_piece() has put into the scratch memory.
+void DirectTransfer::store_piece(std::size_t peer, const Notice& notice, std::int64_t bytes) {
+  Reading& reading = exchanges_[peer].reading[notice.step];
+  if (scratch_ != state_.direct_scratch.get() || gathered_ >= most_at_once ||
+      reading.ahead.is_at_end())
+    flush(peer, notice);
+  if (is_refused_) {
+    to_.clear();
+    from_.clear();
+    gathered_ = 0;
+    return;
+  }
+  const std::byte* stored = state_.direct_scratch.get();
+  reading.behind.next(bytes, [&](const StreamPart& part, const Strip& strip) {
+    if (!is_stored_directly(part, strip))
+      stored = state_.tensors[part.tensor].unpack(static_cast<TransferStep>(notice.step), strip,
+                                                  stored, part.type);
+  });
+}
+
+void DirectTransfer::flush(std::size_t peer, const Notice& notice) {
+  if (to_.empty()) return;
+  is_refused_ = !gather(state_.direct[peer], notice) || is_refused_;
+  count_(std::exchange(gathered_, 0));
 }
 
 // Reads where the peer's elements lie. As long as it uses the same memory, nothing is allocated.
@@ -183,7 +281,7 @@ bool DirectTransfer::read_table(DirectPeer& peer, const Notice& notice) {
   const auto bytes = static_cast<std::int64_t>(now.size() * sizeof(std::int64_t));
   add(to_, reinterpret_cast<std::byte*>(now.data()), bytes);
   // NOLINTNEXTLINE(performance-no-int-to-ptr): an address of another process
-  add(from_, reinterpret_cast<std::byte*>(notice.table), bytes);
+  add(from_, reinterpret_cast<std::byte*>(notice.address), bytes);
   if (!gather(peer, notice)) return false;
   std::vector<std::int64_t>& known = peer.tables[notice.step];
   if (known == now) return true;
@@ -230,7 +328,7 @@ bool DirectTransfer::is_in_mpi() const {
 
 void DirectTransfer::add_unfinished(std::set<std::int64_t>& members) const {
   for (std::size_t i = 0; i < exchanges_.size(); ++i)
-    if (exchanges_[i].expected > 0) members.insert(state_.direct[i].member.value());
+    if (exchanges_[i].streams > 0) members.insert(state_.direct[i].member.value());
 }
 
 }  // namespace rankmesh::exchange::detail

@@ -2,7 +2,6 @@
 #include "detail/moved_tensor.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <functional>
 #include <numeric>
 #include <string>
@@ -148,7 +147,7 @@ void MovedTensor::end_sums(const TensorTransferOfRank& part) {
 }
 
 const std::byte* MovedTensor::sent_in_place(TransferStep step, const Strip& strip) const {
-  const LocalArray& from = step == TransferStep::forward ? target_ : source_;
+  const LocalArray& from = sender(step);
   const bool is_in_place = from.is_dense() && type_in_message(step) == from.type() &&
                            is_contiguous(strip, strip.source_step);
   return is_in_place ? from.at(strip.source) : nullptr;
@@ -161,9 +160,9 @@ std::byte* MovedTensor::received_in_place(TransferStep step, const Strip& strip)
   return is_in_place ? target_.at(strip.target) : nullptr;
 }
 
-std::byte* MovedTensor::pack(TransferStep step, const Strip& strip, std::byte* message) const {
-  const LocalArray& from = step == TransferStep::forward ? target_ : source_;
-  const DataType type = type_in_message(step);
+std::byte* MovedTensor::pack(TransferStep step, const Strip& strip, std::byte* message,
+                             DataType type) const {
+  const LocalArray& from = sender(step);
   const auto width = static_cast<std::int64_t>(size_of(type));
   const std::int64_t run = strip.length * width;
   if (from.is_dense() && from.type() == type) {
@@ -200,23 +199,10 @@ const std::byte* MovedTensor::unpack(TransferStep step, const Strip& strip,
   return message;
 }
 
-void MovedTensor::publish(TransferStep step, std::int64_t* published) {
-  const LocalArray& from = step == TransferStep::forward ? target_ : source_;
-  const auto& shape = step == TransferStep::forward ? target_shape_ : source_shape_;
-  LocalArray array = from;
-  if (from.bytes_of_piece() < least_direct_piece) {
-    std::vector<std::byte>& dense = dense_[static_cast<std::size_t>(step)];
-    const std::int64_t count = product(shape);
-    dense.resize(static_cast<std::size_t>(count * from.width()));
-    std::byte* to = dense.data();
-    from.for_each(0, count, [&](const std::byte* data, std::int64_t n) {
-      std::memcpy(to, data, static_cast<std::size_t>(n * from.width()));
-      to += n * from.width();
-    });
-    array = {dense.data(), from.type(), shape, {}};
-  }
-  published[0] = reinterpret_cast<std::int64_t>(array.data());
-  array.store_strides(shape, published + 1);
+void MovedTensor::publish(TransferStep step, std::int64_t* published) const {
+  published[0] = reinterpret_cast<std::int64_t>(sender(step).data());
+  sender(step).store_strides(step == TransferStep::forward ? target_shape_ : source_shape_,
+                             published + 1);
 }
 
 LocalArray MovedTensor::memory_of(Rank owner, TransferStep step,
@@ -243,7 +229,7 @@ void MovedTensor::copy(const TransferMessage& own) const {
                 strip.source_step * width, static_cast<std::size_t>(strip.length * width),
                 strip.count);
     } else {
-      pack(TransferStep::first, strip, piece);
+      pack(TransferStep::first, strip, piece, message_type_);
       unpack(TransferStep::first, strip, piece, message_type_);
     }
     cursor.pass(strip);

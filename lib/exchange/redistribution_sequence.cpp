@@ -193,7 +193,8 @@ class Transfer final : public rankmesh::detail::MessageSequence {
       if (from == nullptr && (from = packed = sends_.memory().take(bytes)) == nullptr) return;
       std::byte* end = packed;
       sends_.walk().next(bytes, [&](const StreamPart& part, const Strip& strip) {
-        if (packed != nullptr) end = tensors()[part.tensor].pack(stream.step, strip, end);
+        if (packed != nullptr)
+          end = tensors()[part.tensor].pack(stream.step, strip, end, part.type);
       });
       auto pending = state_->messages->start({.operation = Operation::send,
                                               .tag = state_->tag(),

@@ -54,11 +54,12 @@ struct Gaps {
 
 // Moves the tensors twice, from other memory each time. Returns the bytes that this rank has read.
 std::int64_t move_twice(Mesh& mesh, const std::vector<TensorTransfer>& tensors,
-                        const Machine* machine, Gaps gaps) {
+                        const Machine* machine, Gaps gaps, std::int64_t memory) {
   std::int64_t done = 0;
-  Redistribution move{mesh["tp"],
-                      plan_transfer(tensors, machine),
-                      {.progress = [&](std::int64_t now, std::int64_t) { done = now; }}};
+  Redistribution move{
+      mesh["tp"],
+      plan_transfer(tensors, machine),
+      {.memory = memory, .progress = [&](std::int64_t now, std::int64_t) { done = now; }}};
   std::vector<Local> unused;  // keeps the first sources, so that the second ones lie elsewhere
   for (int round = 0; round < 2; ++round) {
     std::vector<Local> sources, targets;
@@ -84,8 +85,9 @@ std::int64_t move_twice(Mesh& mesh, const std::vector<TensorTransfer>& tensors,
 }
 
 void check_reads(Mesh& mesh, const std::vector<TensorTransfer>& tensors,
-                 const Machine* machine = nullptr, Gaps gaps = {}) {
-  std::int64_t read = move_twice(mesh, tensors, machine, gaps);
+                 const Machine* machine = nullptr, Gaps gaps = {},
+                 std::int64_t memory = std::int64_t{64} << 20) {
+  std::int64_t read = move_twice(mesh, tensors, machine, gaps, memory);
   mesh["tp"].all_reduce(std::span{&read, 1});
   if (mesh.placement().node_count() == 1) CHECK((read > 0) == can_read(mesh));
 }
@@ -124,7 +126,7 @@ TEST_CASE("memory with gaps is read directly") {
 TEST_CASE("single elements with gaps between them are read directly") {
   NEEDS_RANKS(2);
   Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
-  // The source is made dense first, and the target is stored element by element.
+  // The source is packed, and the target is stored element by element.
   const auto moved =
       transfer("[N,4096] f32 @ tp=N : (tp, _)", "[N,4096] f32 @ tp=N on 1-L,0 : (tp, _)");
   const auto value = [](int owner, std::size_t i) {
@@ -138,6 +140,20 @@ TEST_CASE("single elements with gaps between them are read directly") {
   for (std::size_t i = 0; i < 4096; ++i)
     wrong += out[3 * i] == value((rank() + size() - 1) % size(), i) ? 0U : 1U;
   CHECK(wrong == 0);
+  mesh.close();
+}
+
+TEST_CASE("short runs are packed in pieces of the memory") {
+  NEEDS_RANKS(2);
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
+  const auto columns = transfer("[256,128] f64 @ tp=N : (tp, _)", "[256,128] f64 @ tp=N : (_, tp)");
+  const auto cyclic = transfer("[512,33] f32 @ tp=N : (tp:cyclic(5), _)",
+                               "[512,33] bf16 @ tp=N : (tp:cyclic(3), _)");
+  const auto both = transfer("[160,130] f64 @ tp=N : (_, tp:cyclic(9))",
+                             "[160,130] f64 @ tp=N : (_, tp:cyclic(4))");
+  // Pieces of 4 KiB, and of a length that divides nothing.
+  for (const std::int64_t memory : {16384, 17000})
+    check_reads(mesh, {columns, cyclic, both}, nullptr, {.target = 1}, memory * size());
   mesh.close();
 }
 

@@ -82,9 +82,10 @@ struct RedistributionOptions {
 /// into common messages. Messages whose elements are contiguous in memory are not copied.
 ///
 /// Ranks of a node that can read each other's memory send no elements: the receiver copies them
-/// from the source of the sender to their places. This holds for pairs of ranks that exchange 8 KiB
-/// or more, in runs that have 1 KiB on average in the sender's memory, and for plans without
-/// partial sums. RANKMESH_SINGLE_COPY=off prevents it.
+/// from the source of the sender to their places. If the runs in the source are shorter than 2 KiB
+/// on average, the sender packs them first. This holds for pairs of ranks that exchange 8 KiB or
+/// more, for plans without partial sums, and if `memory` is at least 16 KiB per rank of the group.
+/// RANKMESH_SINGLE_COPY=off prevents it.
 ///
 /// Order: the messages have tags of their own, so other operations of the group may run at the same
 /// time, and several redistributions may be in flight. Members need not start them in the same
@@ -96,12 +97,12 @@ struct RedistributionOptions {
 /// and are added up in the wider type, at least float32; the sum is rounded once. Elements are
 /// added in an order that depends on the plan only, so a repeated transfer gives the same bits.
 ///
-/// Cost: one message per pair of ranks, or one per `memory` / 8 bytes; two messages of 40 bytes per
-/// pair that reads directly. Memory: `memory` bytes at
-/// most, for lists that depend on the plan, and four or eight bytes per element of this rank's
-/// target if partial sums are converted. All is allocated by the first start() at the latest;
-/// later transfers allocate only a few objects per message. Move-only. Thread safety: the rules of
-/// the group apply.
+/// Cost: one message per pair of ranks, or one per `memory` / 8 bytes; or two messages of 48 bytes
+/// for a pair that reads directly, or for each packed piece. Memory: `memory` bytes at most, and
+/// 128 KiB for direct reads, for lists that depend on the plan, and four or eight bytes per element
+/// of this rank's target if partial sums are converted. All is allocated by the first start() at
+/// the latest; later transfers allocate only a few objects per message. Move-only. Thread safety:
+/// the rules of the group apply.
 class RANKMESH_API Redistribution {
  public:
   /// Creates a redistribution. Collective over the group; blocks. Cost: one all_reduce of 40 bytes,

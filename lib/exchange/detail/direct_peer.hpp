@@ -4,7 +4,9 @@
 
 #include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "local_array.hpp"
@@ -28,6 +30,10 @@ struct DirectPeer {
   RankInGroup member{};
   std::int32_t local_rank = 0;
   std::array<MessageStream, 2> sent{}, received{};
+  /// Whether the runs of `sent` are so short that this rank packs them.
+  std::array<bool, 2> has_short_runs{};
+  /// Memory for the two pieces of a packed stream that are on the way.
+  std::array<std::unique_ptr<std::byte[]>, 2> packed{};
   /// What the peer has published in its last transfer, and its memory for each part of `received`.
   std::array<std::vector<std::int64_t>, 2> tables{};
   std::array<std::vector<LocalArray>, 2> memory{};
@@ -36,7 +42,8 @@ struct DirectPeer {
 struct RedistributionState;
 
 /// Moves the streams between ranks that read each other's memory out of the lists `sent` and
-/// `received`. Both ranks of a pair decide alike: from the plan, and from facts of the node.
+/// `received`. Both ranks of a pair decide alike: from the plan, the options, and facts of the
+/// node.
 [[nodiscard]] std::vector<DirectPeer> take_direct_streams(RedistributionState& state);
 
 }  // namespace rankmesh::exchange::detail

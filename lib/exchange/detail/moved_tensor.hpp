@@ -44,7 +44,8 @@ class MovedTensor {
   [[nodiscard]] const std::byte* sent_in_place(TransferStep step, const Strip& strip) const;
   [[nodiscard]] std::byte* received_in_place(TransferStep step, const Strip& strip) const;
   /// Copies the elements of a strip into a message. Returns the end of the elements there.
-  std::byte* pack(TransferStep step, const Strip& strip, std::byte* message) const;
+  /// @param type  The type of the elements in the message.
+  std::byte* pack(TransferStep step, const Strip& strip, std::byte* message, DataType type) const;
   /// Copies the elements of a strip out of a message. Returns the end of the elements there.
   /// @param type  The type of the elements in the message.
   const std::byte* unpack(TransferStep step, const Strip& strip, const std::byte* message,
@@ -52,9 +53,12 @@ class MovedTensor {
   /// Returns the number of numbers that publish() stores.
   [[nodiscard]] std::size_t published_size() const { return 1 + transfer_->from.shape().size(); }
   /// Stores where this rank's elements lie that it sends in a step: the address, and the stride of
-  /// each axis. Elements in pieces that are too short for direct reads are copied to dense memory
-  /// first.
-  void publish(TransferStep step, std::int64_t* published);
+  /// each axis.
+  void publish(TransferStep step, std::int64_t* published) const;
+  /// Returns whether pieces of this memory are long enough to be read directly.
+  [[nodiscard]] bool can_be_read(TransferStep step) const {
+    return sender(step).bytes_of_piece() >= least_direct_piece;
+  }
   /// Returns the memory that another rank has published. Its addresses belong to that rank.
   [[nodiscard]] LocalArray memory_of(Rank owner, TransferStep step,
                                      const std::int64_t* published) const;
@@ -70,6 +74,9 @@ class MovedTensor {
   void copy(const TransferMessage& own) const;
 
  private:
+  [[nodiscard]] const LocalArray& sender(TransferStep step) const {
+    return step == TransferStep::forward ? target_ : source_;
+  }
   [[nodiscard]] const LocalArray& receiver(TransferStep step) const {
     return step == TransferStep::first && has_sums_ ? sums_ : target_;
   }
@@ -86,7 +93,6 @@ class MovedTensor {
   LocalArray source_, target_;
   LocalArray sums_;  // the target, or memory of the wider type
   std::vector<std::byte> scratch_;
-  std::vector<std::byte> dense_[2];  // copies for publish(), by step
 };
 
 }  // namespace rankmesh::exchange::detail

@@ -37,6 +37,7 @@ struct RedistributionState {
 
   // For direct reads.
   static constexpr std::int64_t direct_piece = 128 << 10;  // bytes that are converted at a time
+  std::int64_t packed_piece = 0;                           // the bytes that are packed at a time
   PublishedMemory published{};
   std::vector<std::size_t>
       table_places{};                      // of each tensor in PublishedMemory::tables, and the end
