@@ -196,20 +196,24 @@ bool DirectTransfer::read(std::size_t peer, const Notice& notice) {
   return true;
 }
 
+// A packed piece is read to the scratch memory, and stored from there.
 bool DirectTransfer::read_packed(std::size_t peer, const Notice& notice) {
-  StreamWalk& ahead = exchanges_[peer].reading[notice.step].ahead;
+  StreamWalk& walk = exchanges_[peer].reading[notice.step].ahead;
   // NOLINTNEXTLINE(performance-no-int-to-ptr): an address of another process
   auto* from = reinterpret_cast<std::byte*>(notice.address);
   for (auto left = static_cast<std::int64_t>(notice.bytes); left > 0;) {
-    const std::int64_t bytes = ahead.next_bytes(std::min(left, RedistributionState::direct_piece));
-    add_piece(peer, notice, bytes, [&](const StreamPart& part, std::int64_t, std::int64_t n) {
-      add(from_, from, n * part.width());
-      from += n * part.width();
+    const std::int64_t bytes = walk.next_bytes(std::min(left, RedistributionState::direct_piece));
+    add(from_, from, bytes);
+    add(to_, state_.direct_scratch.get(), bytes);
+    if (!gather(state_.direct[peer], notice)) return false;
+    const std::byte* stored = state_.direct_scratch.get();
+    walk.next(bytes, [&](const StreamPart& part, const Strip& strip) {
+      stored = state_.tensors[part.tensor].unpack(static_cast<TransferStep>(notice.step), strip,
+                                                  stored, part.type);
     });
+    count_(bytes);
+    from += bytes;
     left -= bytes;
-    if (left == 0) flush(peer, notice);
-    store_piece(peer, notice, bytes);
-    if (is_refused_) return false;
   }
   return true;
 }
