@@ -56,7 +56,7 @@ void MpiUserOperation::check() const {
     std::rethrow_exception(reduction_.failure());
   } catch (const std::exception& error) {
     reason = error.what();
-  } catch (...) {  // NOLINT: `reason` already says so
+  } catch (...) {  // `reason` already says so
   }
   try {
     std::rethrow_exception(reduction_.failure());
