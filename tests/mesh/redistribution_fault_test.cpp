@@ -79,7 +79,7 @@ TEST_CASE("a rank that has done its part and goes on is not named") {
 TEST_CASE("what is read of a rank that has given up is not used") {
   NEEDS_RANKS(2);
   MeshOptions options;
-  options.timeout = Deadline::Duration{0.5};
+  options.timeout = short_deadline();
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
   // The first rank sends everything to the last one.
   const auto from = TensorPlacement::parse("[100000] f32 @ tp=1 : (tp)");
