@@ -147,7 +147,7 @@ void MovedTensor::end_sums(const TensorTransferOfRank& part) {
 }
 
 const std::byte* MovedTensor::sent_in_place(TransferStep step, const Strip& strip) const {
-  const LocalArray& from = step == TransferStep::forward ? target_ : source_;
+  const LocalArray& from = sender(step);
   const bool is_in_place = from.is_dense() && type_in_message(step) == from.type() &&
                            is_contiguous(strip, strip.source_step);
   return is_in_place ? from.at(strip.source) : nullptr;
@@ -160,9 +160,9 @@ std::byte* MovedTensor::received_in_place(TransferStep step, const Strip& strip)
   return is_in_place ? target_.at(strip.target) : nullptr;
 }
 
-std::byte* MovedTensor::pack(TransferStep step, const Strip& strip, std::byte* message) const {
-  const LocalArray& from = step == TransferStep::forward ? target_ : source_;
-  const DataType type = type_in_message(step);
+std::byte* MovedTensor::pack(TransferStep step, const Strip& strip, std::byte* message,
+                             DataType type) const {
+  const LocalArray& from = sender(step);
   const auto width = static_cast<std::int64_t>(size_of(type));
   const std::int64_t run = strip.length * width;
   if (from.is_dense() && from.type() == type) {
@@ -180,9 +180,8 @@ std::byte* MovedTensor::pack(TransferStep step, const Strip& strip, std::byte* m
 }
 
 const std::byte* MovedTensor::unpack(TransferStep step, const Strip& strip,
-                                     const std::byte* message) const {
+                                     const std::byte* message, DataType type) const {
   const LocalArray& to = receiver(step);
-  const DataType type = type_in_message(step);
   const auto width = static_cast<std::int64_t>(size_of(type));
   const bool is_added = has_sums_ && step == TransferStep::first;
   const std::int64_t run = strip.length * width;
@@ -200,6 +199,21 @@ const std::byte* MovedTensor::unpack(TransferStep step, const Strip& strip,
   return message;
 }
 
+void MovedTensor::publish(TransferStep step, std::int64_t* published) const {
+  published[0] = reinterpret_cast<std::int64_t>(sender(step).data());
+  sender(step).store_strides(step == TransferStep::forward ? target_shape_ : source_shape_,
+                             published + 1);
+}
+
+LocalArray MovedTensor::memory_of(Rank owner, TransferStep step,
+                                  const std::int64_t* published) const {
+  const bool is_forward = step == TransferStep::forward;
+  const auto shape = (is_forward ? transfer_->to : transfer_->from).local_shape(owner);
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): an address of another process
+  return {reinterpret_cast<std::byte*>(published[0]), type_of_sender(step), shape,
+          std::span{published + 1, shape.size()}};
+}
+
 void MovedTensor::copy(const TransferMessage& own) const {
   const bool is_plain =
       source_.is_dense() && target_.is_dense() && source_type_ == target_type_ && !has_sums_;
@@ -215,8 +229,8 @@ void MovedTensor::copy(const TransferMessage& own) const {
                 strip.source_step * width, static_cast<std::size_t>(strip.length * width),
                 strip.count);
     } else {
-      pack(TransferStep::first, strip, piece);
-      unpack(TransferStep::first, strip, piece);
+      pack(TransferStep::first, strip, piece, message_type_);
+      unpack(TransferStep::first, strip, piece, message_type_);
     }
     cursor.pass(strip);
     left -= strip.elements();

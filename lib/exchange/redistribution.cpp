@@ -97,6 +97,7 @@ Redistribution& Redistribution::operator=(Redistribution&&) noexcept = default;
 
 const TransferPlan& Redistribution::plan() const { return state_->plan; }
 std::int64_t Redistribution::bytes() const { return state_->bytes; }
+std::int64_t Redistribution::bytes_read_directly() const { return state_->bytes_read; }
 
 Work Redistribution::start(std::span<const TensorSource> source,
                            std::span<const TensorTarget> target) {

@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "detail/direct_transfer.hpp"
 #include "detail/redistribution_state.hpp"
 #include "rankmesh/base/error.hpp"
 
@@ -77,7 +78,8 @@ class Transfer final : public rankmesh::detail::MessageSequence {
   explicit Transfer(std::shared_ptr<RedistributionState> state)
       : state_{std::move(state)},
         sends_{state_->sent, state_->sent_memory},
-        receives_{state_->received, state_->received_memory} {
+        receives_{state_->received, state_->received_memory},
+        direct_{*state_, [this](std::int64_t bytes) { count(bytes); }} {
     state_->is_running = true;
     const std::int64_t of_direction = state_->options.memory / 2;
     largest_ = of_direction / 4;
@@ -105,8 +107,9 @@ class Transfer final : public rankmesh::detail::MessageSequence {
       failure_ = std::current_exception();
     }
   }
+  void give_up() noexcept override { direct_.give_up(); }
   [[nodiscard]] bool is_in_mpi() const override {
-    return sends_.is_in_mpi() || receives_.is_in_mpi();
+    return sends_.is_in_mpi() || receives_.is_in_mpi() || direct_.is_in_mpi();
   }
 
   [[nodiscard]] std::vector<RankInGroup> unfinished() const override {
@@ -115,17 +118,17 @@ class Transfer final : public rankmesh::detail::MessageSequence {
       peers.insert(state_->sent[s].peer.value());
     for (std::size_t s = arrived_streams_; s < state_->received.size(); ++s)
       peers.insert(state_->received[s].peer.value());
+    direct_.add_unfinished(peers);
     return {peers.begin(), peers.end()};
   }
   [[nodiscard]] std::size_t finished() const override {
-    return sends_.first_unfinished() + arrived_streams_;
+    return sends_.first_unfinished() + arrived_streams_ + direct_.finished();
   }
 
  private:
   static std::int64_t sum_of(const std::vector<MessageStream>& streams) {
     std::int64_t sum = 0;
-    for (const MessageStream& stream : streams)
-      for (const StreamPart& part : stream.parts) sum += part.message->elements * part.width();
+    for (const MessageStream& stream : streams) sum += bytes_of(stream);
     return sum;
   }
 
@@ -138,12 +141,16 @@ class Transfer final : public rankmesh::detail::MessageSequence {
     }
     post_receives();
     post_sends();
-    return sends_.is_empty() && receives_.is_empty();
+    const bool has_read_all = direct_.test();
+    end_first_step();
+    post_sends();
+    return sends_.is_empty() && receives_.is_empty() && has_read_all && has_first_step_;
   }
 
   // The messages are posted before the copies, so that they move meanwhile.
   void begin() {
     for (std::size_t t = 0; t < tensors().size(); ++t) tensors()[t].begin_sums(state_->part[t]);
+    direct_.begin_step(TransferStep::first);
     post_receives();
     post_sends();
     for (std::size_t t = 0; t < tensors().size(); ++t)
@@ -186,7 +193,8 @@ class Transfer final : public rankmesh::detail::MessageSequence {
       if (from == nullptr && (from = packed = sends_.memory().take(bytes)) == nullptr) return;
       std::byte* end = packed;
       sends_.walk().next(bytes, [&](const StreamPart& part, const Strip& strip) {
-        if (packed != nullptr) end = tensors()[part.tensor].pack(stream.step, strip, end);
+        if (packed != nullptr)
+          end = tensors()[part.tensor].pack(stream.step, strip, end, part.type);
       });
       auto pending = state_->messages->start({.operation = Operation::send,
                                               .tag = state_->tag(),
@@ -201,7 +209,8 @@ class Transfer final : public rankmesh::detail::MessageSequence {
     const MessageStream& stream = state_->received[message.stream];
     const std::byte* from = message.packed;
     arrived_.next(message.bytes, [&](const StreamPart& part, const Strip& strip) {
-      if (message.packed != nullptr) from = tensors()[part.tensor].unpack(stream.step, strip, from);
+      if (message.packed != nullptr)
+        from = tensors()[part.tensor].unpack(stream.step, strip, from, part.type);
     });
     count(message.bytes);
     if (arrived_.is_at_end()) {
@@ -215,12 +224,13 @@ class Transfer final : public rankmesh::detail::MessageSequence {
 
   // Ends the first step when all that belongs to it has arrived.
   void end_first_step() {
-    if (has_first_step_) return;
+    if (has_first_step_ || !direct_.has_first_step()) return;
     if (arrived_streams_ < state_->received.size() &&
         state_->received[arrived_streams_].step == TransferStep::first)
       return;
     for (std::size_t t = 0; t < tensors().size(); ++t) tensors()[t].end_sums(state_->part[t]);
     has_first_step_ = true;
+    direct_.begin_step(TransferStep::forward);
   }
 
   void count(std::int64_t bytes) noexcept {
@@ -233,6 +243,7 @@ class Transfer final : public rankmesh::detail::MessageSequence {
   std::shared_ptr<RedistributionState> state_;
   std::int64_t largest_ = 0;  // message, in bytes
   Lane sends_, receives_;
+  DirectTransfer direct_;
   StreamWalk arrived_;               // behind what was unpacked
   std::size_t arrived_streams_ = 0;  // whose elements have all arrived
   bool has_begun_ = false;

@@ -35,14 +35,18 @@ void RedistributionState::schedule() {
   for (const TensorTransfer& tensor : plan.tensors()) tensors.emplace_back(tensor, self);
   sent = ordered_streams(part, tensors, self, group.size(), true);
   received = ordered_streams(part, tensors, self, group.size(), false);
+  direct = take_direct_streams(*this);
+  if (!direct.empty()) {
+    table_places.push_back(0);
+    for (const MovedTensor& tensor : tensors)
+      table_places.push_back(table_places.back() + tensor.published_size());
+    direct_scratch = std::make_unique_for_overwrite<std::byte[]>(direct_piece);
+  }
   for (const auto* list : {&sent, &received})
-    for (const MessageStream& stream : *list) {
-      std::int64_t of_stream = 0;
-      for (const StreamPart& piece : stream.parts)
-        of_stream += piece.message->elements * piece.width();
-      bytes += of_stream;
-      largest = std::max(largest, of_stream);
-    }
+    for (const MessageStream& stream : *list) bytes += bytes_of(stream);
+  for (const DirectPeer& peer : direct)
+    for (const MessageStream& stream : peer.received) bytes_read += bytes_of(stream);
+  bytes += bytes_read;
   for (std::size_t t = 0; t < part.size(); ++t)
     for (const TransferMessage& copy : part[t].copies)
       bytes +=

@@ -22,6 +22,7 @@ namespace {
 
 // Leaks an abandoned operation, because MPI may still write to its memory.
 void leak_memory(AsyncOperation& operation) {
+  if (operation.pending != nullptr && operation.sequence != nullptr) operation.sequence->give_up();
   if (operation.pending != nullptr && operation.pending->is_in_mpi())
     mpi::record_abandoned(operation.point.activity);
   leak(operation.pending);

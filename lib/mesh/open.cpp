@@ -126,14 +126,16 @@ OpenDevices open_devices(const MeshPlan& plan, const ConnectionPlan& connections
 
 std::shared_ptr<MeshRuntime> make_runtime(const std::shared_ptr<ControlPlane>& control,
                                           const Placement& placement, const MeshOptions& options,
-                                          OpenDevices& devices, RouteTable routes,
-                                          const Settings& settings) {
+                                          OpenDevices& devices,
+                                          std::shared_ptr<NodeMemory> node_memory,
+                                          RouteTable routes, const Settings& settings) {
   std::string why_no_ranges;
   MeshFacts facts{.rank = control->rank(),
                   .local_rank = placement.local_rank(control->rank()),
                   .deadline = options.deadline,
                   .why_no_device = std::move(devices.why_not),
                   .ranges = CallRanges::find(settings.nvtx, why_no_ranges),
+                  .node_memory = std::move(node_memory),
                   .routes = std::move(routes)};
   if (!why_no_ranges.empty() && control->rank() == Rank{0})
     control->log(LogLevel::warning,
@@ -169,8 +171,8 @@ std::unique_ptr<MeshState> make_state(LocalPlan local, MeshOptions options,
   for (const mpi::Communicator& c : owned)
     comms.push_back(c ? c.view() : mpi::CommunicatorView{MPI_COMM_SELF});
   OpenDevices devices = open_devices(*local.plan, plan, comms, local.devices, facts, control);
-  const auto runtime =
-      make_runtime(control, placement, options, devices, std::move(*local.routes), local.settings);
+  const auto runtime = make_runtime(control, placement, options, devices, shared->readable_memory(),
+                                    std::move(*local.routes), local.settings);
 
   std::vector<TransportGroup> groups_of_transports;
   for (std::size_t g = 0; g < comms.size(); ++g)

@@ -93,9 +93,26 @@ std::vector<Value> row_of(const TransferFlow& flow, const Machine* machine) {
           machine->host(flow.receiver.value()), flow.bytes};
 }
 
+void add_relabelling(const Relabelling& relabelling, Document& document) {
+  Value& field = document.fields["relabelling"];
+  field = {{"moved_bytes", relabelling.moved_bytes},
+           {"moved_before", relabelling.moved_before},
+           {"how", relabelling.how},
+           {"cost", relabelling.cost},
+           {"least_cost", relabelling.least_cost}};
+  for (const auto& [old_rank, new_rank] : relabelling.rank_of)
+    field["ranks"].push_back({{"before", old_rank.value()}, {"after", new_rank.value()}});
+  document.add_bold("ranks");
+  document.add(fmt::format("    chosen {}: {} move instead of {}\n",
+                           relabelling.how == "exact" ? "exactly" : "by an auction",
+                           bytes_text(relabelling.moved_bytes),
+                           bytes_text(relabelling.moved_before)));
+}
+
 }  // namespace
 
-Document transfer(const TransferPlan& plan, const Machine* machine) {
+Document transfer(const TransferPlan& plan, const Machine* machine,
+                  const Relabelling* relabelling) {
   using enum Table::Align;
   const TensorTransfer& first = plan.tensors().front();
   const bool is_list = plan.tensors().size() > 1 || !first.name.empty();
@@ -121,6 +138,7 @@ Document transfer(const TransferPlan& plan, const Machine* machine) {
     document.add_bold("machine");
     document.add(fmt::format("  {}\n", machine->describe()));
   }
+  if (relabelling != nullptr) add_relabelling(*relabelling, document);
   document.add("\n");
 
   auto flows = plan.flows();

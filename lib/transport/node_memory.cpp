@@ -13,6 +13,8 @@
 
 #include <fmt/format.h>
 
+#include "rankmesh/transport/shared_segment.hpp"
+
 namespace rankmesh::detail {
 namespace {
 
@@ -81,19 +83,48 @@ void NodeMemory::settle() {
                              std::strerror(table_[k].code));
 }
 
-int NodeMemory::read(std::int32_t member, std::uint64_t address, std::byte* to, std::size_t bytes) {
-  const Known& process = known_[static_cast<std::size_t>(member)];
+// The parts are copied in this order, from one process, and the system stops at an invalid address.
+int NodeMemory::copy(const Known& process, std::span<iovec> to, std::span<iovec> from) {
   std::uint64_t token[2] = {};
-  const iovec local[] = {{to, bytes}, {token, sizeof token}};
-  // NOLINTNEXTLINE(performance-no-int-to-ptr): addresses of another process
-  const iovec remote[] = {{reinterpret_cast<void*>(address), bytes},
-                          // NOLINTNEXTLINE(performance-no-int-to-ptr)
-                          {reinterpret_cast<void*>(process.address), sizeof token}};
-  const ssize_t read = ::process_vm_readv(static_cast<pid_t>(process.id), local, 2, remote, 2, 0);
+  to.back() = {token, sizeof token};
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): an address of another process
+  from.back() = {reinterpret_cast<void*>(process.address), sizeof token};
+  std::size_t bytes = 0;
+  for (const iovec& part : to) bytes += part.iov_len;
+  const ssize_t read = ::process_vm_readv(static_cast<pid_t>(process.id), to.data(), to.size(),
+                                          from.data(), from.size(), 0);
   if (read < 0) return errno;
-  // The system copies the parts in this order, from one process, and stops at an invalid address.
-  if (static_cast<std::size_t>(read) != bytes + sizeof token) return EFAULT;
+  if (static_cast<std::size_t>(read) != bytes) return EFAULT;
   return std::memcmp(token, process.token, sizeof token) == 0 ? 0 : ESRCH;
+}
+
+int NodeMemory::read(std::int32_t member, std::uint64_t address, std::byte* to, std::size_t bytes) {
+  iovec local[2] = {{to, bytes}};
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): an address of another process
+  iovec remote[2] = {{reinterpret_cast<void*>(address), bytes}};
+  return copy(known_[static_cast<std::size_t>(member)], local, remote);
+}
+
+int NodeMemory::gather(std::int32_t member, std::vector<iovec>& to, std::vector<iovec>& from) {
+  to.emplace_back();
+  from.emplace_back();
+  const int code = copy(known_[static_cast<std::size_t>(member)], to, from);
+  to.pop_back();
+  from.pop_back();
+  return code;
+}
+
+std::optional<std::int32_t> NodeMemory::local_rank(Rank rank) const {
+  const auto found = std::ranges::find(ranks_, rank);
+  if (found == ranks_.end()) return std::nullopt;
+  return static_cast<std::int32_t>(found - ranks_.begin());
+}
+
+void throw_unreadable(const std::string& reader, const std::string& owner, int code) {
+  throw SharedMemoryError{
+      fmt::format("rank {} cannot read the memory of rank {}: {}", reader, owner,
+                  std::strerror(code)),
+      "set RANKMESH_SINGLE_COPY=off, so that the ranks copy through shared memory instead", code};
 }
 
 }  // namespace rankmesh::detail

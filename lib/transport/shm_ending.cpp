@@ -54,12 +54,8 @@ void ShmTransport::throw_if_unreadable(const std::optional<shm::FailedRead>& fai
   const auto name = [&](std::size_t k) {
     return place_.names(place_.ranks.at(static_cast<std::int64_t>(k)));
   };
-  throw SharedMemoryError{
-      fmt::format("rank {} cannot read the memory of rank {}: {}",
-                  name(static_cast<std::size_t>(place_.self)), name(failed->member),
-                  std::strerror(failed->code)),
-      "set RANKMESH_SINGLE_COPY=off, so that the ranks copy through shared memory instead",
-      failed->code};
+  detail::throw_unreadable(name(static_cast<std::size_t>(place_.self)), name(failed->member),
+                           failed->code);
 }
 
 void ShmTransport::end_early() {

@@ -191,6 +191,12 @@ TEST_CASE("tensors move between disjoint and rotated ranks") {
               {transfer("[20,6] f32 @ tp=N : (tp, _)", "[20,6] f32 @ tp=N on 1-L,0 : (tp, _)")});
   check_moves(mesh["tp"],
               {transfer("[20,6] f32 @ dp=2,tp=H : (_, tp)", "[20,6] bf16 @ pp=H,tp=2 : (pp, tp)")});
+  // Blocks on both axes.
+  for (const std::int64_t memory : {1 << 20, 1024})
+    check_moves(mesh["tp"],
+                {transfer("[45,31] f32 @ dp=2,tp=H : (dp:cyclic(4), tp:cyclic(3))",
+                          "[45,31] f32 @ dp=2,tp=H : (dp:cyclic(5), tp:cyclic(2))")},
+                {.memory = memory});
   mesh.close();
 }
 

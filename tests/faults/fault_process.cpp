@@ -9,7 +9,9 @@
 //                  continue   SIGSTOP, and SIGCONT after 4 s
 //                  none       nothing: something happens to its host
 //   --victim RANK  the last, unless given
-//   --route R      transport of the calls: shm, mpi or hierarchical
+//   --route R      transport of the calls: shm, mpi or hierarchical; with `transfer`, the ranks
+//   move
+//                  a tensor again and again instead
 //   --count N      floats per call (default 1000)
 //   --deadline S, --timeout S   as in MeshOptions
 //   --limit S      the program ends after so many seconds without an error (default 12)
@@ -22,14 +24,20 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
+#include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "faults/cell.hpp"
 #include "faults/hang_guard.hpp"
 #include "faults/report.hpp"
+#include "rankmesh/exchange/redistribution.hpp"
 
 using namespace faults;
 using Clock = std::chrono::steady_clock;
@@ -90,17 +98,45 @@ void act(const Options& options, int alarm) {
     for (const auto start = Clock::now(); seconds_since(start) < 6;) continue;
 }
 
+// Rows become columns, as doubles of which a pair of ranks reads or sends 64 KiB and more.
+class Transfer {
+ public:
+  explicit Transfer(Mesh& mesh)
+      : from_{place(mesh, "(tp, _)")},
+        to_{place(mesh, "(_, tp)")},
+        move_{mesh["tp"], plan_transfer(from_, to_)},
+        source_(static_cast<std::size_t>(from_.local_count(mesh.rank())), 1.0),
+        target_(static_cast<std::size_t>(to_.local_count(mesh.rank()))) {}
+  void run() { move_.start(source_, target_).wait(); }
+  [[nodiscard]] bool is_source_unchanged() const {
+    return std::ranges::all_of(source_, [](double value) { return value == 1.0; });
+  }
+
+ private:
+  static TensorPlacement place(const Mesh& mesh, const char* axes) {
+    return TensorPlacement::parse("[128,2048] f64 @ tp=" + std::to_string(mesh.size()) + " : " +
+                                  axes);
+  }
+  TensorPlacement from_, to_;
+  exchange::Redistribution move_;
+  std::vector<double> source_, target_;
+};
+
 // Calls until an exception ends it.
 void call_for_ever(const Options& options, int alarm, Outcome& outcome, Clock::time_point& last) {
+  const bool moves = options.route == "transfer";
   MeshOptions mesh_options;
-  mesh_options.timeout = Deadline::Duration{options.timeout};
-  if (options.deadline > 0) mesh_options.deadline = Deadline::Duration{options.deadline};
+  mesh_options.timeout = Deadline::Duration{moves ? options.deadline : options.timeout};
+  if (!moves && options.deadline > 0) mesh_options.deadline = Deadline::Duration{options.deadline};
   const char* nodes = options.route == "hierarchical" ? "many_nodes" : "one_node";
-  mesh_options.routes = std::string{"*.*:host:"} + nodes + "=" + options.route + "; *.*:host=mpi";
+  if (!moves)
+    mesh_options.routes = std::string{"*.*:host:"} + nodes + "=" + options.route + "; *.*:host=mpi";
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", mesh_options};
   const int rank = static_cast<int>(mesh.rank().value());
   const int victim = options.victim < 0 ? static_cast<int>(mesh.size()) - 1 : options.victim;
   std::vector<float> values(options.count, 1);
+  std::optional<Transfer> transfer;
+  if (moves) transfer.emplace(mesh);
   try {
     for (int call = 0;; ++call) {
       if (call == 20) {
@@ -108,12 +144,17 @@ void call_for_ever(const Options& options, int alarm, Outcome& outcome, Clock::t
         std::fflush(stdout);
         if (rank == victim) act(options, alarm);
       }
-      mesh["tp"].all_reduce(values);
+      if (moves)
+        transfer->run();
+      else
+        mesh["tp"].all_reduce(values);
       last = Clock::now();
       pause(0.005);
     }
   } catch (const std::exception& error) {
     outcome = outcome_of(error);
+    if (moves && !transfer->is_source_unchanged()) outcome.name = "changed source";
+    (void)new std::optional<Transfer>(std::move(transfer));
     // The memory stays valid, because MPI may still use it.
     new std::vector<float>(std::move(values));
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// killed_transfer RANK: a job that moves tensors until the rank with this number is killed. The
-// other ranks print the error, and whether their sources are unchanged.
+// killed_transfer RANK SHAPE: a job that moves tensors until the rank with this number is killed.
+// The other ranks print the error, and whether their sources are unchanged.
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,9 +21,9 @@ int main(int argc, char** argv) {
   const mpi::Environment environment{argc, argv};
   Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
   const auto from =
-      TensorPlacement::parse(fmt::format("[2000,64] f32 @ tp={} : (tp, _)", mesh.size()));
+      TensorPlacement::parse(fmt::format("[{}] f32 @ tp={} : (tp, _)", argv[2], mesh.size()));
   const auto to =
-      TensorPlacement::parse(fmt::format("[2000,64] f32 @ tp={} : (_, tp)", mesh.size()));
+      TensorPlacement::parse(fmt::format("[{}] f32 @ tp={} : (_, tp)", argv[2], mesh.size()));
   Redistribution move{mesh["tp"], plan_transfer(from, to), {.memory = 65536}};
   std::vector<float> in(static_cast<std::size_t>(from.local_count(mesh.rank())), 1.0F);
   std::vector<float> out(static_cast<std::size_t>(to.local_count(mesh.rank())));

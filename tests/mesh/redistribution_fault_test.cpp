@@ -2,6 +2,7 @@
 // Members that are missing in a redistribution.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <vector>
 
 #include <fmt/format.h>
@@ -68,6 +69,36 @@ TEST_CASE("a rank that has done its part and goes on is not named") {
       CHECK(error.missing() == std::vector<Rank>{Rank{last()}});
     } else {
       work.wait();
+    }
+  }
+  (void)new std::vector<float>{std::move(out)};  // NOLINT: MPI may still use the memory
+  (void)new std::vector<float>{std::move(in)};   // NOLINT
+  wait_for_all();
+}
+
+TEST_CASE("what is read of a rank that has given up is not used") {
+  NEEDS_RANKS(2);
+  MeshOptions options;
+  options.timeout = short_deadline();
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
+  // The first rank sends everything to the last one.
+  const auto from = TensorPlacement::parse("[100000] f32 @ tp=1 : (tp)");
+  const auto to = TensorPlacement::parse(fmt::format("[100000] f32 @ tp=1 on {} : (tp)", last()));
+  Redistribution move{mesh["tp"], plan_transfer(from, to)};
+  int reads = move.bytes_read_directly() > 0 ? 1 : 0;
+  MPI_Allreduce(MPI_IN_PLACE, &reads, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+  std::vector<float> in(rank() == 0 ? 100000 : 0, 1.0F), out(rank() == last() ? 100000 : 0);
+  // Without direct reads, MPI may still send what the program has changed.
+  if (reads == 1) {
+    if (rank() == 0) {
+      Work work = move.start(in, {});
+      CHECK_THROWS_AS(work.wait(), TimeoutError);
+      std::fill(in.begin(), in.end(), 2.0F);
+    }
+    wait_for_all();
+    if (rank() == last()) {
+      Work work = move.start({}, out);
+      CHECK_THROWS_AS(work.wait(), Error);
     }
   }
   (void)new std::vector<float>{std::move(out)};  // NOLINT: MPI may still use the memory

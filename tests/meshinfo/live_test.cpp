@@ -256,3 +256,20 @@ TEST_CASE("tune --by-size: rules for groups of 2, 3 and 4 ranks, which warn on a
                  "sizes.routes:2: the routes were measured on another machine (1 core, MPI of "
                  "yesterday) than this one (");
 }
+
+TEST_CASE("transfer --run: moves all elements and verifies them") {
+  const Scratch scratch;
+  const auto result =
+      in_job(scratch,
+             "transfer '[64,48] f32 @ dp=2,tp=2 : (tp, _) sum(dp)' '[64,48] bf16 @ tp=3 on "
+             "1-3 : (_, tp)' --run --format json");
+  CHECK(result.status == 0);
+  REQUIRE(nlohmann::json::accept(result.out));
+  const auto run = nlohmann::json::parse(result.out)["run"];
+  CHECK(run["elements"] == 64 * 48);
+  CHECK(run["wrong"] == 0);
+  CHECK(run["seconds"] > 0.0);
+  const auto few = in_job(scratch, "transfer '[8] f32 @ tp=5 : (tp)' '[8] f32 @ tp=1 : (_)' --run");
+  CHECK(few.status == 2);
+  CHECK_CONTAINS(few.err, "the plan has 5 ranks, the group 4");
+}

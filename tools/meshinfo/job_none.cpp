@@ -7,6 +7,7 @@
 #include "nccl_log.hpp"
 #include "rankmesh/base/error.hpp"
 #include "trace.hpp"
+#include "transfer_run.hpp"
 
 namespace meshinfo {
 
@@ -47,6 +48,7 @@ void gather_nccl_choices(OpenMesh&, const NcclLog&) {}
 
 // Never called: there is no live mesh.
 BenchResult bench(const OpenMesh&, const BenchOptions&, const BenchPlan&, Output*) { return {}; }
+TransferRun run_transfer(const OpenMesh&, const rankmesh::TransferPlan&) { return {}; }
 rankmesh::report::Document tune(const rankmesh::MeshPlan&, const BenchOptions&, const BenchPlan&) {
   return {};
 }

@@ -4,14 +4,19 @@
 #include <algorithm>
 #include <charconv>
 #include <memory>
+#include <optional>
 
 #include <fmt/format.h>
 
+#include "launcher.hpp"
 #include "machine.hpp"
 #include "meshinfo.hpp"
+#include "progress.hpp"
 #include "rankmesh/base/detail/read_file.hpp"
 #include "rankmesh/base/error.hpp"
+#include "rankmesh/transfer/relabel.hpp"
 #include "rankmesh/transfer/tensor_list.hpp"
+#include "transfer_run.hpp"
 
 namespace meshinfo {
 namespace {
@@ -25,6 +30,8 @@ struct TransferArguments {
   std::string tensors;
   std::string element;
   bool is_direct = false;
+  bool is_relabelled = false;
+  bool is_run = false;
   MachineArguments machine;
   OutputOptions output;
 };
@@ -81,19 +88,55 @@ std::vector<std::int64_t> read_element(const std::string& text) {
   return index;
 }
 
-int transfer(const TransferArguments& options, const Job& job) {
-  if (!job.prints()) return ok;  // the job plays no part
+TransferRun run(const rankmesh::TransferPlan& plan, Job& job) {
+  if (!is_in_job())
+    throw UsageError{"--run moves tensors in a job, but there is none",
+                     "start it in a job: mpirun -n 4 meshinfo transfer FROM TO --run"};
+  OpenMesh open = job.open({.mesh = "tp=auto"});
+  TransferRun result = run_transfer(open, plan);
+  open.close();
+  return result;
+}
+
+void add_run(const TransferRun& run, std::int64_t moved_bytes,
+             rankmesh::report::Document& document) {
+  const double bandwidth = static_cast<double>(moved_bytes) / run.seconds * 1e-9;
+  document.fields["run"] = {{"seconds", run.seconds}, {"first_seconds", run.first},
+                            {"GB/s", bandwidth},      {"elements", run.elements},
+                            {"wrong", run.wrong},     {"read_bytes", run.read_bytes}};
+  document.add("\n");
+  document.add_bold("run");
+  document.add(
+      fmt::format("      {:.3g} ms, {:.3g} GB/s; the first transfer {:.3g} ms\n"
+                  "         {} elements verified, {} wrong; {} read from the memory of "
+                  "other ranks\n",
+                  run.seconds * 1e3, bandwidth, run.first * 1e3, run.elements, run.wrong,
+                  bytes_text(run.read_bytes)));
+}
+
+int transfer(const TransferArguments& options, Job& job) {
+  if (!options.is_run && !job.prints()) return ok;  // the job plays no part
   auto tensors = read_tensors(options);
   std::int64_t world = 1;
   for (const TensorTransfer& tensor : tensors)
     world = std::max({world, tensor.from.ranks().highest().value() + 1,
                       tensor.to.ranks().highest().value() + 1});
   const auto machine = options.machine.machine(world);
-  const rankmesh::TransferPlan plan = plan_transfer(
-      std::move(tensors), machine ? &*machine : nullptr, {.fan_out = !options.is_direct});
+  const rankmesh::Machine* const known = machine ? &*machine : nullptr;
+  std::optional<rankmesh::Relabelling> relabelling;
+  if (options.is_relabelled) {
+    relabelling = relabel(tensors, {.machine = known});
+    tensors = relabelling->apply(tensors);
+  }
+  const rankmesh::TransferPlan plan =
+      plan_transfer(std::move(tensors), known, {.fan_out = !options.is_direct});
   if (options.element.empty()) {
-    print(rankmesh::report::transfer(plan, machine ? &*machine : nullptr), options.output);
-    return ok;
+    const TransferRun result = options.is_run ? run(plan, job) : TransferRun{};
+    if (!job.prints()) return ok;
+    auto document = rankmesh::report::transfer(plan, known, relabelling ? &*relabelling : nullptr);
+    if (options.is_run) add_run(result, plan.volume().moved_bytes, document);
+    print(document, options.output);
+    return result.wrong == 0 ? ok : check_failed;
   }
   Output output{options.output.path};
   output.write(plan.explain(0, read_element(options.element)));
@@ -121,6 +164,10 @@ void add_transfer(CLI::App& app, Program& program) {
   command->add_flag("--direct", options->is_direct,
                     "let every rank receive all elements from ranks that had them before, instead "
                     "of forwarding inside nodes");
+  command->add_flag("--relabel", options->is_relabelled,
+                    "exchange the ranks of TO so that as little as possible moves");
+  command->add_flag("--run", options->is_run,
+                    "in a job: move synthetic elements, verify each of them, and print GB/s");
   options->machine.add_to(*command);
   options->output.has_pictures = true;
   options->output.add_to(*command);
@@ -129,7 +176,9 @@ void add_transfer(CLI::App& app, Program& program) {
       "  meshinfo transfer '[8192,8192] bf16 @ dp=2,tp=8 : (_, tp)' '[8192,8192] bf16 @ tp=4 on "
       "16-19 : (_, tp)'\n"
       "  meshinfo transfer megatron.toml@pp=2,dp=4,tp=8 'vllm.toml@tp=8 on 64-71' --tensors "
-      "llama3_8b.toml --ranks-per-node 8");
+      "llama3_8b.toml --ranks-per-node 8\n"
+      "  mpirun -n 8 meshinfo transfer '[8192,8192] f32 @ tp=8 : (tp, _)' '[8192,8192] bf16 @ tp=8 "
+      ": (_, tp)' --run");
   command->callback([options, &program] { program.status = transfer(*options, program.job); });
 }
 

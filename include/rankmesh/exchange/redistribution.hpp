@@ -62,9 +62,9 @@ struct RedistributionOptions {
   /// The most memory that a rank uses for messages on the way, in bytes. It must be the same on all
   /// members. If the messages of a rank are larger together, they move in several rounds.
   std::int64_t memory = std::int64_t{64} << 20;
-  /// Is called after each message of this rank: with the bytes that this rank has sent, received
-  /// and copied so far, and with their final number. Called inside test(), wait() and other calls
-  /// of the mesh, so it must not call the mesh, and it must not throw. It may be empty.
+  /// Is called after each message of this rank: with the bytes that this rank has sent, received,
+  /// read and copied so far, and with their final number. Called inside test(), wait() and other
+  /// calls of the mesh, so it must not call the mesh, and it must not throw. It may be empty.
   std::function<void(std::int64_t done, std::int64_t all)> progress{};
 };
 
@@ -83,6 +83,12 @@ struct RedistributionOptions {
 /// tensors of the plan move together: what a rank sends to another one for all tensors is packed
 /// into common messages. Messages whose elements are contiguous in memory are not copied.
 ///
+/// Ranks of a node that can read each other's memory send no elements: the receiver copies them
+/// from the source of the sender to their places. If the runs in the source are shorter than 2 KiB
+/// on average, the sender packs them first. This holds for pairs of ranks that exchange 8 KiB or
+/// more, for plans without partial sums, and if `memory` is at least 16 KiB per rank of the group.
+/// RANKMESH_SINGLE_COPY=off prevents it.
+///
 /// Order: the messages have tags of their own, so other operations of the group may run at the same
 /// time, and several redistributions may be in flight. Members need not start them in the same
 /// order.
@@ -93,11 +99,12 @@ struct RedistributionOptions {
 /// and are added up in the wider type, at least float32; the sum is rounded once. Elements are
 /// added in an order that depends on the plan only, so a repeated transfer gives the same bits.
 ///
-/// Cost: one message per pair of ranks, or one per `memory` / 8 bytes. Memory: `memory` bytes at
-/// most, for lists that depend on the plan, and four or eight bytes per element of this rank's
-/// target if partial sums are converted. All is allocated by the first start() at the latest;
-/// later transfers allocate only a few objects per message. Move-only. Thread safety: the rules of
-/// the group apply.
+/// Cost: one message per pair of ranks, or one per `memory` / 8 bytes; or two messages of 48 bytes
+/// for a pair that reads directly, or for each packed piece. Memory: `memory` bytes at most, and
+/// 128 KiB for direct reads, for lists that depend on the plan, and four or eight bytes per element
+/// of this rank's target if partial sums are converted. All is allocated by the first start() at
+/// the latest; later transfers allocate only a few objects per message. Move-only. Thread safety:
+/// the rules of the group apply.
 class RANKMESH_API Redistribution {
  public:
   /// Creates a redistribution. Collective over the group; blocks. Cost: one all_reduce of 40 bytes,
@@ -119,6 +126,8 @@ class RANKMESH_API Redistribution {
   /// Starts a transfer. Collective over the ranks that send or receive elements; does not block.
   /// This rank's own elements are copied at once. The memory must stay valid until the transfer is
   /// complete. If the transfer fails, the source is unchanged, and the target may hold any values.
+  /// Other ranks may then still read the source: what they read of it later makes their transfers
+  /// fail.
   /// @param source  This rank's part of each tensor, in the order of the plan.
   /// @param target  This rank's part of each tensor. It must not overlap the sources.
   /// @throws UsageError if the number, the size, the strides or the type of the memory is wrong, if
@@ -135,8 +144,10 @@ class RANKMESH_API Redistribution {
 
   /// Returns the plan.
   [[nodiscard]] const TransferPlan& plan() const;
-  /// Returns the bytes that this rank sends, receives and copies in each transfer.
+  /// Returns the bytes that this rank sends, receives, reads and copies in each transfer.
   [[nodiscard]] std::int64_t bytes() const;
+  /// Returns how many of these bytes this rank reads from the memory of other ranks of its node.
+  [[nodiscard]] std::int64_t bytes_read_directly() const;
 
  private:
   std::shared_ptr<detail::RedistributionState> state_;

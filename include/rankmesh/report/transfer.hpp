@@ -5,6 +5,7 @@
 #include "rankmesh/export.hpp"
 #include "rankmesh/report/document.hpp"
 #include "rankmesh/transfer/plan.hpp"
+#include "rankmesh/transfer/relabel.hpp"
 
 namespace rankmesh::report {
 
@@ -12,6 +13,8 @@ namespace rankmesh::report {
 /// The table has all pairs of ranks. The schema is `rankmesh.transfer/1`.
 /// @param plan  a plan with at least one tensor.
 /// @param machine  the machine, or null. If it is given, the table also has the nodes of the ranks.
-RANKMESH_API Document transfer(const TransferPlan& plan, const Machine* machine);
+/// @param relabelling  how the ranks of the places `to` were chosen, or null.
+RANKMESH_API Document transfer(const TransferPlan& plan, const Machine* machine,
+                               const Relabelling* relabelling = nullptr);
 
 }  // namespace rankmesh::report

@@ -20,7 +20,10 @@ struct Strip {
   [[nodiscard]] std::int64_t elements() const { return length * count; }
 };
 
-/// Goes through blocks in their order, in portions of any size.
+/// Goes through blocks in portions of any size. Neighbouring blocks with the same outer loops are a
+/// group: for each few turns of these loops, the cursor goes through all blocks of the group. So it
+/// follows the rows of an array whose columns are divided into many blocks. The order depends only
+/// on the blocks, so sender and receiver have the same.
 class BlockCursor {
  public:
   /// Begins with the first block. The blocks must exist as long as the cursor is used.
@@ -35,18 +38,14 @@ class BlockCursor {
   ///              least one more element.
   [[nodiscard]] Strip peek(std::int64_t most) const {
     const TransferBlock& block = (*blocks_)[block_];
-    Strip strip{block.source + offset_, block.target + offset_, 0, 1, 0, 0};
-    for (std::size_t i = 0; i < block.loops.size(); ++i) {
-      strip.source += counters_[i] * block.loops[i].source_stride;
-      strip.target += counters_[i] * block.loops[i].target_stride;
-    }
-    const std::int64_t left = block.length - offset_;
-    strip.length = std::min(left, most);
-    if (strip.length == block.length && !block.loops.empty()) {
-      const TransferLoop& innermost = block.loops.back();
-      strip.count = std::min(innermost.count - counters_.back(), most / block.length);
-      strip.source_step = innermost.source_stride;
-      strip.target_step = innermost.target_stride;
+    Strip strip{block.source + source_ + offset_, block.target + target_ + offset_, 0, 1, 0, 0};
+    strip.length = std::min(block.length - offset_, most);
+    if (!block.loops.empty() && strip.length == block.length) {
+      const std::size_t innermost = block.loops.size() - 1;
+      const std::int64_t left = end_of(block, innermost) - counters_[innermost];
+      strip.count = left * block.length <= most ? left : most / block.length;
+      strip.source_step = block.loops[innermost].source_stride;
+      strip.target_step = block.loops[innermost].target_stride;
     }
     return strip;
   }
@@ -57,29 +56,91 @@ class BlockCursor {
     offset_ += strip.length;
     if (offset_ < block.length) return;
     offset_ = 0;
-    std::int64_t runs = strip.count;
-    for (std::size_t i = block.loops.size(); i-- > 0; runs = 1) {
-      counters_[i] += runs;
-      if (counters_[i] < block.loops[i].count) return;
-      counters_[i] = 0;
-    }
-    ++block_;
+    if (has_next_turn(block, block.loops.size(), outer_ == 0 ? 0 : outer_ - 1, strip.count)) return;
+    if (++block_ < end_) return;
+    block_ = begin_;
+    if (outer_ > 0 && has_next_turns()) return;
+    block_ = end_;
     enter();
   }
 
  private:
-  // Enters the next block that has elements, if there is one.
+  static constexpr std::int64_t turns_of_group = 16;
+
+  // The turns of a loop that the present block goes through.
+  [[nodiscard]] std::int64_t begin_of(std::size_t loop) const {
+    return loop + 1 == outer_ ? first_turn_ : 0;
+  }
+  [[nodiscard]] std::int64_t end_of(const TransferBlock& block, std::size_t loop) const {
+    return loop + 1 == outer_ ? last_turn_ : block.loops[loop].count;
+  }
+  void turn(const TransferBlock& block, std::size_t loop, std::int64_t turns) {
+    source_ += turns * block.loops[loop].source_stride;
+    target_ += turns * block.loops[loop].target_stride;
+    counters_[loop] += turns;
+  }
+  // Advances the loops from `first` to `last`, the innermost one by `turns`. Returns false if all
+  // of them have ended; they then begin again.
+  bool has_next_turn(const TransferBlock& block, std::size_t last, std::size_t first,
+                     std::int64_t turns) {
+    for (std::size_t i = last; i-- > first; turns = 1) {
+      turn(block, i, turns);
+      if (counters_[i] < end_of(block, i)) return true;
+      turn(block, i, begin_of(i) - counters_[i]);
+    }
+    return false;
+  }
+  // Advances the loops that the blocks of the group share, after all blocks have gone through the
+  // present turns. Returns false if the loops have ended.
+  bool has_next_turns() {
+    const TransferBlock& block = (*blocks_)[begin_];
+    const std::int64_t count = block.loops[outer_ - 1].count;
+    const bool is_at_end = last_turn_ == count;
+    const std::int64_t next = is_at_end ? 0 : last_turn_;
+    turn(block, outer_ - 1, next - first_turn_);
+    first_turn_ = next;
+    last_turn_ = std::min(next + turns_of_group, count);
+    return !is_at_end || has_next_turn(block, outer_ - 1, 0, 1);
+  }
+
+  // Enters the next group of blocks that have elements, if there is one.
   void enter() {
-    const auto is_empty = [](const TransferBlock& block) { return block.element_count() == 0; };
-    while (block_ < blocks_->size() && is_empty((*blocks_)[block_])) ++block_;
+    while (block_ < blocks_->size() && is_empty(block_)) ++block_;
     offset_ = 0;
-    if (block_ < blocks_->size()) counters_.assign((*blocks_)[block_].loops.size(), 0);
+    begin_ = block_;
+    end_ = block_ + 1;
+    outer_ = 0;
+    source_ = target_ = first_turn_ = last_turn_ = 0;
+    if (block_ >= blocks_->size()) return;
+    if (has_neighbour()) outer_ = common_loops(begin_, end_);
+    if (outer_ > 0)
+      while (has_neighbour() && common_loops(begin_, end_) >= outer_) ++end_;
+    if (outer_ > 0)
+      last_turn_ = std::min(turns_of_group, (*blocks_)[begin_].loops[outer_ - 1].count);
+    std::size_t loops = 0;
+    for (std::size_t b = begin_; b < end_; ++b) loops = std::max(loops, (*blocks_)[b].loops.size());
+    counters_.assign(loops, 0);
+  }
+  [[nodiscard]] bool is_empty(std::size_t block) const {
+    return (*blocks_)[block].element_count() == 0;
+  }
+  [[nodiscard]] bool has_neighbour() const { return end_ < blocks_->size() && !is_empty(end_); }
+  // Returns the number of equal outermost loops.
+  [[nodiscard]] std::size_t common_loops(std::size_t a, std::size_t b) const {
+    const auto& first = (*blocks_)[a].loops;
+    const auto& second = (*blocks_)[b].loops;
+    const auto ends = std::ranges::mismatch(first, second);
+    return static_cast<std::size_t>(ends.in1 - first.begin());
   }
 
   const std::vector<TransferBlock>* blocks_ = nullptr;
   std::size_t block_ = 0;
-  std::int64_t offset_ = 0;             // in the run
-  std::vector<std::int64_t> counters_;  // of the loops
+  std::size_t begin_ = 0, end_ = 0;  // of the group
+  std::size_t outer_ = 0;            // the number of loops that the blocks of the group share
+  std::int64_t first_turn_ = 0, last_turn_ = 0;  // of the innermost one of these loops
+  std::int64_t source_ = 0, target_ = 0;         // the sums of the strides of all turns so far
+  std::int64_t offset_ = 0;                      // in the run
+  std::vector<std::int64_t> counters_;           // of the loops
 };
 
 }  // namespace rankmesh::exchange::detail

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -33,10 +34,24 @@ class LocalArray {
   [[nodiscard]] DataType type() const { return type_; }
   /// Returns whether equal distances of offsets are equal distances in memory.
   [[nodiscard]] bool is_dense() const { return shape_.empty(); }
+  /// Returns the address of the first element.
+  [[nodiscard]] std::byte* data() const { return data_; }
   /// Returns the address of an element of a dense array.
   [[nodiscard]] std::byte* at(std::int64_t offset) const { return data_ + offset * width_; }
   /// Returns the size of an element.
   [[nodiscard]] std::int64_t width() const { return width_; }
+
+  /// Returns the least bytes of the pieces of for_each() that are not cut by its range. A dense
+  /// array is a single piece.
+  [[nodiscard]] std::int64_t bytes_of_piece() const {
+    return is_dense() ? std::numeric_limits<std::int64_t>::max() : inner_ * width_;
+  }
+  /// Stores the stride of each axis of an array of this shape.
+  void store_strides(std::span<const std::int64_t> shape, std::int64_t* strides) const {
+    std::int64_t dense = 1;
+    for (std::size_t axis = shape.size(); axis-- > 0; dense *= shape[axis])
+      strides[axis] = axis < strides_.size() ? strides_[axis] : dense;
+  }
 
   /// Calls use(address, count) for each piece of the elements from `offset` on that is contiguous
   /// in memory.

@@ -31,6 +31,13 @@ struct MessageStream {
   std::vector<StreamPart> parts{};          ///< In the order of the tensors.
 };
 
+/// Returns the bytes of all messages of a stream.
+[[nodiscard]] inline std::int64_t bytes_of(const MessageStream& stream) {
+  std::int64_t bytes = 0;
+  for (const StreamPart& part : stream.parts) bytes += part.message->elements * part.width();
+  return bytes;
+}
+
 /// Goes through a stream, message by message.
 class StreamWalk {
  public:
@@ -59,11 +66,15 @@ class StreamWalk {
   void next(std::int64_t bytes, Use&& use) {
     while (bytes > 0) {
       const StreamPart& part = (*parts_)[part_];
-      const Strip strip = cursor_.peek(bytes / part.width());
-      use(part, strip);
-      cursor_.pass(strip);
-      bytes -= strip.elements() * part.width();
-      done_ += strip.elements();
+      const std::int64_t elements = std::min(bytes / part.width(), part.message->elements - done_);
+      for (std::int64_t left = elements; left > 0;) {
+        const Strip strip = cursor_.peek(left);
+        use(part, strip);
+        cursor_.pass(strip);
+        left -= strip.elements();
+      }
+      bytes -= elements * part.width();
+      done_ += elements;
       if (done_ < part.message->elements) continue;
       ++part_;
       enter();

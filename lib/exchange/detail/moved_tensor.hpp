@@ -15,6 +15,10 @@
 
 namespace rankmesh::exchange::detail {
 
+/// Other ranks read pieces of memory directly if they have this many bytes. A shorter piece costs
+/// more in the system than a second copy.
+inline constexpr std::int64_t least_direct_piece = 512;
+
 /// One tensor of a redistribution.
 class MovedTensor {
  public:
@@ -40,13 +44,39 @@ class MovedTensor {
   [[nodiscard]] const std::byte* sent_in_place(TransferStep step, const Strip& strip) const;
   [[nodiscard]] std::byte* received_in_place(TransferStep step, const Strip& strip) const;
   /// Copies the elements of a strip into a message. Returns the end of the elements there.
-  std::byte* pack(TransferStep step, const Strip& strip, std::byte* message) const;
+  /// @param type  The type of the elements in the message.
+  std::byte* pack(TransferStep step, const Strip& strip, std::byte* message, DataType type) const;
   /// Copies the elements of a strip out of a message. Returns the end of the elements there.
-  const std::byte* unpack(TransferStep step, const Strip& strip, const std::byte* message) const;
+  /// @param type  The type of the elements in the message.
+  const std::byte* unpack(TransferStep step, const Strip& strip, const std::byte* message,
+                          DataType type) const;
+  /// Returns the number of numbers that publish() stores.
+  [[nodiscard]] std::size_t published_size() const { return 1 + transfer_->from.shape().size(); }
+  /// Stores where this rank's elements lie that it sends in a step: the address, and the stride of
+  /// each axis.
+  void publish(TransferStep step, std::int64_t* published) const;
+  /// Returns whether pieces of this memory are long enough to be read directly.
+  [[nodiscard]] bool can_be_read(TransferStep step) const {
+    return sender(step).bytes_of_piece() >= least_direct_piece;
+  }
+  /// Returns the memory that another rank has published. Its addresses belong to that rank.
+  [[nodiscard]] LocalArray memory_of(Rank owner, TransferStep step,
+                                     const std::int64_t* published) const;
+  /// Returns the type of the elements in the memory from which they are sent.
+  [[nodiscard]] DataType type_of_sender(TransferStep step) const {
+    return step == TransferStep::forward ? target_type_ : source_type_;
+  }
+  /// Returns the memory of the target.
+  [[nodiscard]] const LocalArray& target() const { return target_; }
+  /// Returns whether the source has partial sums.
+  [[nodiscard]] bool has_sums() const { return has_sums_; }
   /// Copies this rank's own elements.
   void copy(const TransferMessage& own) const;
 
  private:
+  [[nodiscard]] const LocalArray& sender(TransferStep step) const {
+    return step == TransferStep::forward ? target_ : source_;
+  }
   [[nodiscard]] const LocalArray& receiver(TransferStep step) const {
     return step == TransferStep::first && has_sums_ ? sums_ : target_;
   }

@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "direct_peer.hpp"
 #include "group/detail/message_sequence.hpp"
 #include "message_stream.hpp"
 #include "moved_tensor.hpp"
@@ -23,15 +24,25 @@ struct RedistributionState {
   RedistributionOptions options;
   TransferOfRank part{};                  // refers to the plan
   std::vector<MovedTensor> tensors{};     // refer to the plan
-  std::vector<MessageStream> sent{};      // in the order in which they move
-  std::vector<MessageStream> received{};  // in the order in which they move
-  std::int64_t bytes = 0;                 // of all messages of this rank, and of its copies
-  std::int64_t largest = 0;               // message, in bytes
+  std::vector<MessageStream> sent{};      // by messages, in the order in which they move
+  std::vector<MessageStream> received{};  // by messages, in the order in which they move
+  std::vector<DirectPeer> direct{};       // whose memory this rank reads, and that read its memory
+  std::int64_t bytes = 0;                 // that this rank sends, receives, reads and copies
+  std::int64_t bytes_read = 0;            // of these, from the memory of other ranks
   std::int64_t number = 0;                // among the redistributions of the mesh
   std::int64_t starts = 0;
   bool is_running = false;
   std::unique_ptr<rankmesh::detail::SequenceMessages> messages{};
   RingMemory sent_memory{}, received_memory{};
+
+  // For direct reads.
+  static constexpr std::int64_t direct_piece = 128 << 10;  // bytes that are converted at a time
+  std::int64_t packed_piece = 0;                           // the bytes that are packed at a time
+  PublishedMemory published{};
+  std::vector<std::size_t>
+      table_places{};                      // of each tensor in PublishedMemory::tables, and the end
+  std::vector<std::int64_t> table_read{};  // of a peer
+  std::unique_ptr<std::byte[]> direct_scratch{};
 
   /// Throws the errors of a constructor on this rank.
   void validate() const;

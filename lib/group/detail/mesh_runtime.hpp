@@ -18,6 +18,7 @@
 #include "rankmesh/export.hpp"
 #include "rankmesh/routes/route_table.hpp"
 #include "slow_path_reasons.hpp"
+#include "transport/detail/node_memory.hpp"
 #include "wait/detail/control_plane.hpp"
 
 namespace rankmesh::detail {
@@ -31,6 +32,8 @@ struct MeshFacts {
   std::optional<int> device{};         ///< The CUDA device that this rank uses.
   std::string why_no_device{};         ///< Why there is no device transport; empty if there is one.
   std::optional<CallRanges> ranges{};  ///< To show calls; empty without NVTX.
+  /// Reads the memory of the other ranks of the node; null if the system refuses this.
+  std::shared_ptr<NodeMemory> node_memory{};
   RouteTable routes{};  ///< From the options, the environment, the file and the defaults.
 };
 

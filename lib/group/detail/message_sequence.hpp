@@ -23,6 +23,8 @@ class MessageSequence : public Pending {
  public:
   /// Makes progress as test() does, but keeps an error, which test() then throws. Never blocks.
   virtual void advance() = 0;
+  /// Is called when the sequence has failed and will never be complete.
+  virtual void give_up() noexcept {}
   /// Returns the members whose messages are not complete. A wait names only these members.
   [[nodiscard]] virtual std::vector<RankInGroup> unfinished() const = 0;
   /// Returns a number that grows when unfinished() has changed.

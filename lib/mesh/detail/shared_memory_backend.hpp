@@ -68,6 +68,10 @@ class SharedMemoryBackend {
   std::shared_ptr<const SymmetricWindow> allocate(
       std::size_t bytes, const std::vector<std::string_view>& names,
       const std::vector<const GroupDescription*>& groups);
+  /// Returns what reads the memory of the other ranks of the node; null if the system refuses this.
+  [[nodiscard]] std::shared_ptr<NodeMemory> readable_memory() const {
+    return memory_ != nullptr && memory_->why_not().empty() ? memory_ : nullptr;
+  }
   /// Frees the symmetric memory. Local; the first step of closing a mesh.
   void close_windows() noexcept;
   /// Frees the segment. Local; call it after the connections are closed.

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,6 +13,8 @@
 #include "rankmesh/base/index.hpp"
 #include "rankmesh/base/settings.hpp"
 #include "transport/shm/direct.hpp"
+
+struct iovec;
 
 namespace rankmesh::detail {
 
@@ -61,6 +64,13 @@ class NodeMemory final : public shm::MemoryReader {
   /// number of one that has ended is never read.
   [[nodiscard]] int read(std::int32_t member, std::uint64_t address, std::byte* to,
                          std::size_t bytes) override;
+  /// The most pieces of gather(), on either side.
+  static constexpr std::size_t most_pieces = 1023;
+  /// Copies pieces of another process's memory into pieces of this process's memory, which have as
+  /// many bytes in all. Adds an entry to each list while it copies. Returns what read() returns.
+  [[nodiscard]] int gather(std::int32_t member, std::vector<iovec>& to, std::vector<iovec>& from);
+  /// Returns the local rank of a rank of the mesh if it is on this node.
+  [[nodiscard]] std::optional<std::int32_t> local_rank(Rank rank) const;
 
  private:
   /// What read() needs of a process.
@@ -69,6 +79,7 @@ class NodeMemory final : public shm::MemoryReader {
     std::uint64_t address;
     std::int64_t id;
   };
+  [[nodiscard]] static int copy(const Known& process, std::span<iovec> to, std::span<iovec> from);
   [[nodiscard]] bool are_all(Process::State state) const;
   void try_reads();
   void settle();
@@ -80,5 +91,9 @@ class NodeMemory final : public shm::MemoryReader {
   std::vector<Known> known_;
   std::string why_not_;
 };
+
+/// Throws the error of a rank that cannot read the memory of another one.
+/// @param code  The error code of the system.
+[[noreturn]] void throw_unreadable(const std::string& reader, const std::string& owner, int code);
 
 }  // namespace rankmesh::detail
