@@ -171,7 +171,8 @@ class Transfer final : public rankmesh::detail::MessageSequence {
       if (const auto single = receives_.walk().single_strip(bytes))
         to = tensors()[single->first->tensor].received_in_place(stream.step, single->second);
       std::byte* packed = nullptr;
-      if (to == nullptr && (to = packed = receives_.memory().take(bytes)) == nullptr) return;
+      if (to == nullptr) to = packed = receives_.memory().take(bytes);
+      if (to == nullptr) return;
       receives_.walk().next(bytes, [](const StreamPart&, const Strip&) {});
       auto pending = state_->messages->start({.operation = Operation::recv,
                                               .tag = state_->tag(),
@@ -190,7 +191,8 @@ class Transfer final : public rankmesh::detail::MessageSequence {
       if (const auto single = sends_.walk().single_strip(bytes))
         from = tensors()[single->first->tensor].sent_in_place(stream.step, single->second);
       std::byte* packed = nullptr;
-      if (from == nullptr && (from = packed = sends_.memory().take(bytes)) == nullptr) return;
+      if (from == nullptr) from = packed = sends_.memory().take(bytes);
+      if (from == nullptr) return;
       std::byte* end = packed;
       sends_.walk().next(bytes, [&](const StreamPart& part, const Strip& strip) {
         if (packed != nullptr)
