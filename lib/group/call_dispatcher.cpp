@@ -74,7 +74,7 @@ std::uint32_t CallDispatcher::family() const {
 }
 
 void CallDispatcher::require_open(const char* hint) const {
-  if (runtime_->is_closed || !connection_->comm())
+  if (runtime_->is_closed || connection_->is_closed())
     throw ClosedError{fmt::format("'{}' is closed", name_), hint};
 }
 

@@ -136,17 +136,6 @@ void SharedMemoryBackend::agree_on_levels() {
   all_nodes_share_memory_ = answers->all != 0;
 }
 
-// Groups of the plan are numbered in the order in which the plan creates them.
-std::size_t SharedMemoryBackend::number_of(const GroupDescription& group) const {
-  const std::size_t f = group.families.front();
-  std::size_t number = groups_before(*plan_, f);
-  if (group.duplicate_key.empty()) return number;
-  const auto& keys = plan_->options(f).duplicates;
-  number += plan_->needs_creation(f) ? 1 : 0;
-  return number +
-         static_cast<std::size_t>(std::ranges::find(keys, group.duplicate_key) - keys.begin());
-}
-
 std::string SharedMemoryBackend::why_not(const GroupDescription& group) const {
   if (group.nodes > 1) return "its members are on several nodes";
   return why_not_;
@@ -168,7 +157,7 @@ ShmTransport::Place SharedMemoryBackend::members_of(const GroupDescription& grou
 }
 
 ShmTransport::Place SharedMemoryBackend::place_of(const GroupDescription& group) const {
-  const std::size_t number = number_of(group);
+  const auto number = static_cast<std::size_t>(group.number - 1);
   const std::size_t first = number * ranks_on_node_;
   const Size size = size_of(*plan_, ranks_on_node_);
   ShmTransport::Place place = members_of(group);
@@ -299,7 +288,7 @@ std::shared_ptr<const SymmetricWindow> SharedMemoryBackend::allocate(
   if (created.error) throw SharedMemoryError{*created.error};
   window->base = segment.data();
   for (const GroupDescription* group : groups)
-    if (group->ranks.size() > 1 && why_not(*group).empty())
+    if (group->ranks.size() > 1 && reaches(*group))
       window->groups.push_back(place_of(*group).key());
   allocations_.push_back({std::move(segment), window});
   return window;

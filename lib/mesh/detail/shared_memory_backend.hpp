@@ -52,6 +52,8 @@ class SharedMemoryBackend {
   SharedMemoryBackend(const SharedMemoryBackend&) = delete;
   SharedMemoryBackend& operator=(const SharedMemoryBackend&) = delete;
 
+  /// Returns whether all members of a group share the memory of this node. The same on all members.
+  [[nodiscard]] bool reaches(const GroupDescription& group) const { return why_not(group).empty(); }
   /// Creates the transport of a group of the plan. Local.
   [[nodiscard]] SharedTransport make_transport(const GroupDescription& group,
                                                const Recording& recording) const;
@@ -83,7 +85,6 @@ class SharedMemoryBackend {
   /// Adds the rings between this member and all members.
   static void add_rings(ShmTransport::Place& place,
                         const std::function<std::byte*(std::size_t from, std::size_t to)>& ring);
-  [[nodiscard]] std::size_t number_of(const GroupDescription& group) const;
 
   struct Allocation {
     SharedSegment segment;
