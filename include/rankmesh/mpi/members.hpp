@@ -27,7 +27,7 @@ class Members {
   /// @param comm   The communicator, which must outlive the messages of the group.
   /// @param ranks  The ranks of the members in `comm`, in group order.
   /// @param rank   This member.
-  /// @param slot   From 1 to most_slots(comm); it differs between groups that have a member in
+  /// @param slot   From 1 to most_slots(); it differs between groups that have a member in
   ///               common. Messages of the group have the tags slot * tags and above.
   Members(CommunicatorView comm, std::vector<int> ranks, int rank, std::int64_t slot)
       : comm_{comm},
@@ -67,6 +67,6 @@ class Members {
 
 /// Returns how many groups can share a communicator: the highest tag of this MPI library, divided
 /// by the tags of a group. MPI guarantees one group's tags only, and then the result is 0.
-RANKMESH_API std::int64_t most_slots(const CommunicatorView& comm);
+RANKMESH_API std::int64_t most_slots();
 
 }  // namespace rankmesh::mpi
