@@ -34,7 +34,7 @@ bool needs_communicator(const GroupDescription& group, const CommunicatorNeeds& 
 
 GroupCommunicators make_communicators(const ConnectionPlan& plan, const mpi::CommunicatorView& mesh,
                                       const CommunicatorNeeds& needs) {
-  const std::int64_t most_slots = mpi::most_slots();
+  static const std::int64_t most_slots = mpi::most_slots();
   GroupCommunicators result;
   for (const GroupDescription& group : plan.groups) {
     mpi::Communicator& owned = result.owned.emplace_back();

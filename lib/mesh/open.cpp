@@ -145,14 +145,15 @@ std::unique_ptr<MeshState> make_state(LocalPlan local, MeshOptions options,
   control->open_record(detail::open_record(*control, *local.plan, description, local.settings,
                                            names_of_transports(options)));
   relate_clocks(*control, placement);
+  SegmentLayout layout{*local.plan, ranks_of_node(placement, control->rank()).size()};
   std::vector<NodeSegment> segments =
       make_node_segments(*control, placement,
                          {board_request(placement, control->rank()),
-                          SharedMemoryBackend::request(*local.plan, placement, control->rank())});
+                          SharedMemoryBackend::request(layout, placement, control->rank())});
   control->open_board(detail::open_board(placement, std::move(segments[0]), *control),
                       local.settings.watchdog.value_or(true));
-  auto shared = std::make_unique<SharedMemoryBackend>(local.plan, placement, std::move(segments[1]),
-                                                      control, local.settings.single_copy);
+  auto shared = std::make_unique<SharedMemoryBackend>(
+      std::move(layout), placement, std::move(segments[1]), control, local.settings.single_copy);
   warn_of_other_machine(*control, *local.routes, placement);
 
   ConnectionPlan plan{*local.plan, control->rank(), placement, control->timeout};
