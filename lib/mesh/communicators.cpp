@@ -8,7 +8,7 @@
 namespace rankmesh::detail {
 namespace {
 
-// Returns whether somebody has written a rule by which MPI carries calls of the group. Who writes
+// Returns whether a rule that is not a default rule gives calls of the group to MPI. Whoever writes
 // such a rule wants MPI's own collectives.
 bool is_routed_to_mpi(const GroupDescription& group, const RouteTable& routes) {
   return std::ranges::any_of(routes.rules(), [&](const RouteRule& rule) {

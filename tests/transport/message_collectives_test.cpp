@@ -74,7 +74,7 @@ struct Case {
     call.root = RankInGroup{static_cast<std::int64_t>(same() % static_cast<unsigned>(members))};
     const bool is_user = same() % 3 == 0;
     const bool is_in_place = same() % 2 == 0;
-    // Room for all blocks, of which the largest has twice the elements.
+    // All blocks fit, of which the largest has twice the elements.
     in.resize(static_cast<std::size_t>(2 * members * count));
     out.resize(in.size());
     for (std::size_t i = 0; i < in.size(); ++i) in[i] = value(self, i);
