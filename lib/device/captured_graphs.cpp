@@ -91,7 +91,7 @@ bool CapturedGraphs::note(StreamRef stream, const std::string& name) {
     const std::lock_guard lock{state_->mutex};
     ++state_->alive[name];
   }
-  (void)token.release();  // NOLINT: CUDA owns it now
+  (void)token.release();  // CUDA owns it now
   const cudaError_t retained =
       cudaGraphRetainUserObject(capture.graph, object, 1, cudaGraphUserObjectMove);
   if (retained != cudaSuccess) (void)cudaUserObjectRelease(object, 1);

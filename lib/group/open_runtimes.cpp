@@ -14,7 +14,7 @@ namespace rankmesh::detail {
 
 OpenRuntimes& OpenRuntimes::instance() {
   // It is never destroyed, because meshes may be destroyed after the objects of all files.
-  static OpenRuntimes* const runtimes = new OpenRuntimes;  // NOLINT
+  static OpenRuntimes* const runtimes = new OpenRuntimes;
   return *runtimes;
 }
 

@@ -37,8 +37,8 @@ void MeshState::end_on_peers() {
 
 // CUDA and NCCL cannot be used after fork(), not even to free their objects.
 void MeshState::leak_devices() {
-  (void)new std::vector<std::shared_ptr<Connection>>{std::move(connections)};  // NOLINT
-  (void)device.release();                                                      // NOLINT
+  (void)new std::vector<std::shared_ptr<Connection>>{std::move(connections)};
+  (void)device.release();
 }
 
 // The mesh ends without close(), so the operations of other ranks may never be complete.

@@ -30,7 +30,7 @@ struct Record {
 // There is one MPI per process, and therefore one record. It is never destroyed, because the
 // program may end while other static objects are destroyed.
 Record& record() {
-  static Record& only = *new Record;  // NOLINT: leaked on purpose
+  static Record& only = *new Record;  // leaked on purpose
   return only;
 }
 

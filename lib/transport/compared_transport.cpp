@@ -51,14 +51,14 @@ class ComparedPending final : public Pending {
     try {
       telling_others(comparison, [&] { carried_ = mpi.start(call); });
     } catch (...) {
-      (void)record_.release();  // NOLINT: the engine may still refer to it
+      (void)record_.release();  // the engine may still refer to it
       throw;
     }
   }
   ~ComparedPending() override {
     if (meeting_ == nullptr) return;
     meeting_.reset();
-    (void)record_.release();  // NOLINT: the engine may still refer to it
+    (void)record_.release();  // the engine may still refer to it
   }
   bool test() override {
     if (meeting_ != nullptr) {

@@ -56,7 +56,7 @@ void check_user(const UserReduction& reduction) {
     std::rethrow_exception(reduction.failure());
   } catch (const std::exception& error) {
     reason = error.what();
-  } catch (...) {  // NOLINT: `reason` already says so
+  } catch (...) {  // `reason` already says so
   }
   try {
     std::rethrow_exception(reduction.failure());

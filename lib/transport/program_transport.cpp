@@ -37,7 +37,7 @@ class ProgramTransport::PendingCall final : public Pending {
     try {
       carried_ = transport.own_->start(record_->kept.call);
     } catch (...) {
-      (void)record_.release();  // NOLINT: other members may still refer to it
+      (void)record_.release();  // other members may still refer to it
       throw;
     }
   }
@@ -45,7 +45,7 @@ class ProgramTransport::PendingCall final : public Pending {
     if (compared_in_memory_ == nullptr && carried_ == nullptr) return;
     compared_in_memory_.reset();
     carried_.reset();
-    (void)record_.release();  // NOLINT: other members may still refer to it
+    (void)record_.release();  // other members may still refer to it
   }
   bool test() override {
     if (compared_in_memory_ != nullptr) {

@@ -43,7 +43,7 @@ class ShmTransport::Operation final : public Pending {
   }
   ~Operation() override {
     // The engine still refers to the record, and other members to its buffers, so it is leaked.
-    if (!record_->progress.is_complete()) (void)record_.release();  // NOLINT
+    if (!record_->progress.is_complete()) (void)record_.release();
   }
   bool test() override { return transport_.try_to_complete(record_->progress); }
   [[nodiscard]] std::vector<std::int64_t> awaited() const override {

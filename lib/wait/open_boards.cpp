@@ -12,7 +12,7 @@ namespace rankmesh::detail {
 
 OpenBoards& OpenBoards::instance() {
   // It is never destroyed, because meshes may be destroyed after the objects of all files.
-  static OpenBoards* const boards = new OpenBoards;  // NOLINT
+  static OpenBoards* const boards = new OpenBoards;
   return *boards;
 }
 

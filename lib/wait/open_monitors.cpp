@@ -24,7 +24,7 @@ WaitPoint seen_from_another_mesh(const WaitPoint& point) {
 
 OpenMonitors& OpenMonitors::instance() {
   // It is never destroyed, because meshes may be destroyed after the objects of all files.
-  static OpenMonitors* const monitors = new OpenMonitors;  // NOLINT
+  static OpenMonitors* const monitors = new OpenMonitors;
   return *monitors;
 }
 

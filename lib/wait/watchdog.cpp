@@ -104,8 +104,8 @@ class Watchdog {
  public:
   // Returns the watchdog of this process, which the last owner ends.
   static std::shared_ptr<Watchdog> of_process() {
-    static auto* const mutex = new std::mutex;                 // NOLINT: objects of files may
-    static auto* const current = new std::weak_ptr<Watchdog>;  // NOLINT: be destroyed later
+    static auto* const mutex = new std::mutex;                 // objects of files may
+    static auto* const current = new std::weak_ptr<Watchdog>;  // be destroyed later
     const std::lock_guard lock{*mutex};
     auto watchdog = current->lock();
     if (watchdog == nullptr) *current = watchdog = std::make_shared<Watchdog>();
@@ -194,7 +194,7 @@ WatchedMesh::~WatchedMesh() {
   if (::getpid() == process_)
     watchdog_->remove(board_);
   else
-    (void)new std::shared_ptr<Watchdog>{std::move(watchdog_)};  // NOLINT: leaked on purpose
+    (void)new std::shared_ptr<Watchdog>{std::move(watchdog_)};  // leaked on purpose
 }
 
 }  // namespace rankmesh::detail

@@ -54,7 +54,7 @@ struct Cost {
   [[nodiscard]] long long cuda() const { return cuda_calls() - cuda_before; }
 };
 
-constexpr int many = 200;
+constexpr int many = 96;
 
 // A communicator of this process alone, which is not part of any mesh.
 std::unique_ptr<nccl::Communicator> alone(const std::string& name) {
@@ -155,6 +155,7 @@ TEST_CASE("a group has one communicator, also with splits and duplicates") {
 
 TEST_CASE("a call whose peers do not come ends at the deadline, and its communicator with it") {
   NEEDS_RANKS(2);
+  SKIP_UNLESS(size() <= 3, "needs at most 3 ranks, because it waits for deadlines");
   SKIP_UNLESS(is_double(), "faults are injected into the double");
   for (const bool blocks : {true, false})
     for (const bool is_batch : {false, true}) {

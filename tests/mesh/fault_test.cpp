@@ -19,6 +19,7 @@ using rankmesh_test::has_part;
 using rankmesh_test::is_same_as_on_first;
 using rankmesh_test::last;
 using rankmesh_test::rank;
+using rankmesh_test::short_deadline;
 using rankmesh_test::size;
 using rankmesh_test::thrown_by;
 using rankmesh_test::wait_for_all;
@@ -201,7 +202,7 @@ TEST_CASE(
 
 TEST_CASE("a collective that one member leaves out ends for all others with one message") {
   MeshOptions options = short_timeout();
-  options.deadline = Deadline::Duration{0.5};
+  options.deadline = short_deadline();
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
   std::vector<double> values(1000, 1.0);
   if (rank() != last()) {
@@ -253,7 +254,7 @@ TEST_CASE("a rank that stays away from a step of expert dispatch is named, which
 
 TEST_CASE("a message that is not sent, a broadcast whose root is missing: the deadline ends both") {
   MeshOptions options = short_timeout();
-  options.deadline = Deadline::Duration{0.5};
+  options.deadline = short_deadline();
   static std::vector<std::vector<double>> leaked;  // MPI may use it until the process ends
   for (const bool is_message : {true, false}) {
     Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};

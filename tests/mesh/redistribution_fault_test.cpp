@@ -15,6 +15,7 @@ using namespace rankmesh;
 using rankmesh::exchange::Redistribution;
 using rankmesh_test::last;
 using rankmesh_test::rank;
+using rankmesh_test::short_deadline;
 using rankmesh_test::size;
 using rankmesh_test::thrown_by;
 using rankmesh_test::wait_for_all;
@@ -22,7 +23,7 @@ using rankmesh_test::wait_for_all;
 TEST_CASE("a rank that does not start a transfer is named, and the source is unchanged") {
   NEEDS_RANKS(2);
   MeshOptions options;
-  options.timeout = Deadline::Duration{0.5};
+  options.timeout = short_deadline();
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
   const auto from = TensorPlacement::parse(fmt::format("[1000,64] f32 @ tp={} : (tp, _)", size()));
   const auto to = TensorPlacement::parse(fmt::format("[1000,64] f32 @ tp={} : (_, tp)", size()));
@@ -48,7 +49,7 @@ TEST_CASE("a rank that does not start a transfer is named, and the source is unc
 TEST_CASE("a rank that has done its part and goes on is not named") {
   NEEDS_RANKS(4);
   MeshOptions options;
-  options.timeout = Deadline::Duration{0.5};
+  options.timeout = short_deadline();
   options.check = false;  // a comparison waits for both ends of a message
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
   // Each rank sends all of its elements to its successor.

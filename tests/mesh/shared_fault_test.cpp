@@ -9,6 +9,7 @@
 using namespace rankmesh;
 using rankmesh_test::last;
 using rankmesh_test::rank;
+using rankmesh_test::short_deadline;
 using rankmesh_test::size;
 using rankmesh_test::thrown_by;
 using rankmesh_test::wait_for_all;
@@ -17,7 +18,7 @@ namespace {
 
 MeshOptions shared_memory() {
   MeshOptions options;
-  options.timeout = Deadline::Duration{0.5};
+  options.timeout = short_deadline();
   options.routes = "*.*:host=shm";
   return options;
 }

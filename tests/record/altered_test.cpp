@@ -175,7 +175,7 @@ TEST_CASE("bytes that were altered at random never crash the reader") {
     std::memcpy(&size, whole.data() + offsetof(format::Header, group_bytes_used), sizeof size);
     return size;
   }();
-  for (int round = 0; round < 3000; ++round) {
+  for (int round = 0; round < 1000; ++round) {
     Bytes bytes = whole;
     // Half of the changes hit the header or the groups, which are small.
     const std::size_t begin = round % 4 == 0 ? groups_begin : 0;
@@ -186,8 +186,8 @@ TEST_CASE("bytes that were altered at random never crash the reader") {
       bytes[begin + random() % size] ^= static_cast<std::byte>(1 + random() % 255);
     if (!refusal(bytes).empty()) ++refused;
   }
-  CHECK(refused > 500);
-  CHECK(refused < 3000);
+  CHECK(refused > 150);
+  CHECK(refused < 1000);
 }
 
 TEST_CASE("a folder with a bad file is read without it") {

@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "rankmesh/base/deadline.hpp"
+
 namespace rankmesh_test {
 
 int rank();
@@ -18,5 +20,11 @@ bool is_same_as_on_first(const std::string& text);
 
 /// Returns the rank that misbehaves in tests that need one.
 inline int last() { return size() - 1; }
+
+/// A deadline for a wait that must end by it. The more ranks, the longer: on a busy machine the
+/// members that do come must come in time, so that only the one that stays away is named.
+inline rankmesh::Deadline::Duration short_deadline() {
+  return rankmesh::Deadline::Duration{0.3 + 0.2 * size()};
+}
 
 }  // namespace rankmesh_test

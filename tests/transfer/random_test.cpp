@@ -61,7 +61,7 @@ int pair_count(int usual) {
 
 TEST_CASE("random pairs of places equal gather and slice") {
   rankmesh_test::Random random{20'261};
-  const int pairs = pair_count(4'000);
+  const int pairs = pair_count(1'500);
   for (int i = 0; i < pairs; ++i) {
     const Pair pair = random_pair(random);
     CAPTURE(i);

@@ -32,7 +32,7 @@ struct TensorSource {
   ///                        it is empty, the elements form a dense row-major array.
   template <Memory M>
     requires(!std::same_as<std::remove_cvref_t<M>, TensorSource>)
-  TensorSource(M&& elements, std::vector<std::int64_t> memory_strides = {})  // NOLINT: implicit
+  TensorSource(M&& elements, std::vector<std::int64_t> memory_strides = {})  // implicit
       : strides{std::move(memory_strides)} {
     const auto buffer = buffer_of(elements);
     memory = {buffer.data, buffer.count, buffer.type, buffer.kind, buffer.window};
@@ -49,7 +49,7 @@ struct TensorTarget {
   /// @param memory_strides  See TensorSource.
   template <WritableMemory M>
     requires(!std::same_as<std::remove_cvref_t<M>, TensorTarget>)
-  TensorTarget(M&& elements, std::vector<std::int64_t> memory_strides = {})  // NOLINT: implicit
+  TensorTarget(M&& elements, std::vector<std::int64_t> memory_strides = {})  // implicit
       : memory{buffer_of(elements)}, strides{std::move(memory_strides)} {}
   Buffer memory{};                      ///< The memory.
   std::vector<std::int64_t> strides{};  ///< One stride per axis, or none.

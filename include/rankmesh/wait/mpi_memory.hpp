@@ -51,7 +51,7 @@ class MpiMemory {
   }
 
   /// Leaks the value on purpose. This object is empty afterwards.
-  void leak() noexcept { (void)memory_.release(); }  // NOLINT: the leak is intended
+  void leak() noexcept { (void)memory_.release(); }  // the leak is intended
 
  private:
   std::unique_ptr<T> memory_;
@@ -61,7 +61,7 @@ class MpiMemory {
 /// The elements keep their addresses, because a move does not copy them.
 template <class T>
 void leak(T& owner) {
-  (void)new T{std::exchange(owner, T{})};  // NOLINT: the leak is intended
+  (void)new T{std::exchange(owner, T{})};  // the leak is intended
 }
 
 /// Runs an operation in which MPI uses the memory of `owners`, which are containers or smart
