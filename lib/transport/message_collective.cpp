@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "mpi/detail/returned_errors.hpp"
 #include "rankmesh/layout/slice.hpp"
@@ -23,13 +24,14 @@ void copy(std::byte* to, const std::byte* from, std::int64_t bytes) {
 }  // namespace
 
 MessageCollective::MessageCollective(const Call& call, const mpi::Members& members,
-                                     std::int64_t largest, int tag)
+                                     std::int64_t largest, int tag, SpareMemory& spare)
     : call_{call},
       members_{members},
       largest_{largest},
       tag_{members.tag_of(tag)},
       self_{members.rank()},
-      size_{members.size()} {
+      size_{members.size()},
+      spare_{spare} {
   switch (call.operation) {
     case Operation::barrier:
       begin_barrier();
@@ -68,8 +70,22 @@ MessageCollective::MessageCollective(const Call& call, const mpi::Members& membe
 
 MessageCollective::~MessageCollective() {
   if (is_complete_) return;
-  leak(scratch_);
+  leak(scratch_.data);
   leak(result_);
+}
+
+void MessageCollective::reserve_scratch(std::int64_t bytes) {
+  if (spare_.bytes >= bytes)
+    scratch_ = {std::move(spare_.data), std::exchange(spare_.bytes, 0)};
+  else
+    scratch_ = {std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(bytes)),
+                bytes};
+}
+
+void MessageCollective::complete() {
+  is_complete_ = true;
+  if (scratch_.bytes > spare_.bytes && scratch_.bytes <= most_spare_bytes)
+    spare_ = std::move(scratch_);
 }
 
 void MessageCollective::wait() {
@@ -78,7 +94,7 @@ void MessageCollective::wait() {
     check(MPI_Waitall(static_cast<int>(requests_.size()), requests_.data(), MPI_STATUSES_IGNORE),
           "MPI_Waitall");
   } while (begin_step());
-  is_complete_ = true;
+  complete();
 }
 
 bool MessageCollective::test() {
@@ -89,7 +105,7 @@ bool MessageCollective::test() {
                       MPI_STATUSES_IGNORE),
           "MPI_Testall");
     if (are_done == 0) return false;
-    is_complete_ = !begin_step();
+    if (!begin_step()) complete();
   }
   return true;
 }
@@ -220,13 +236,12 @@ void MessageCollective::begin_all_to_all() {
     const std::int64_t count = call_.in.count / size_;
     const bool in_place = call_.in.data == call_.out.data && call_.in.data != nullptr;
     if (in_place) {
-      scratch_ =
-          std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(call_.in.bytes()));
-      copy(scratch_.get(), call_.in.data, call_.in.bytes());
+      reserve_scratch(call_.in.bytes());
+      copy(scratch_.data.get(), call_.in.data, call_.in.bytes());
     }
     const auto block = [&](std::int64_t k) {
       ConstBuffer of_call = in_block(k, count);
-      if (in_place) of_call.data = scratch_.get() + (of_call.data - call_.in.data);
+      if (in_place) of_call.data = scratch_.data.get() + (of_call.data - call_.in.data);
       return of_call;
     };
     for_each_other([&](std::int64_t k) { receive(k, out_block(k, count)); });

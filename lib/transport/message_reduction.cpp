@@ -49,10 +49,10 @@ void MessageCollective::begin_reduction(Result result, std::vector<Share> shares
   shares_ = std::move(shares);
   unit_ = call_.user == nullptr ? static_cast<std::int64_t>(size_of(call_.in.type))
                                 : static_cast<std::int64_t>(call_.user->element_bytes());
+  steps_ = pieces() + 1;
   const Share own = piece_of(self_, 0);
   // Of each member, a piece that is combined and one that is on its way.
-  scratch_ = std::make_unique_for_overwrite<std::byte[]>(
-      static_cast<std::size_t>(2 * size_ * own.count * unit_));
+  reserve_scratch((steps_ > 2 ? 2 : 1) * size_ * own.count * unit_);
   const Share& share = shares_[static_cast<std::size_t>(self_)];
   if (result == Result::of_own_share)
     result_place_ = call_.out.data;
@@ -61,7 +61,6 @@ void MessageCollective::begin_reduction(Result result, std::vector<Share> shares
   else
     result_ =
         std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(own.count * unit_));
-  steps_ = pieces() + 1;
   step_ = [this, result](std::int64_t step) {
     if (step + 1 < steps_) post_contributions(step);
     if (step == 0) return;
@@ -72,7 +71,7 @@ void MessageCollective::begin_reduction(Result result, std::vector<Share> shares
 
 std::byte* MessageCollective::contribution(std::int64_t member, std::int64_t piece) {
   const std::int64_t bytes = piece_of(self_, 0).count * unit_;
-  return scratch_.get() + ((piece % 2) * size_ + member) * bytes;
+  return scratch_.data.get() + ((piece % 2) * size_ + member) * bytes;
 }
 
 void MessageCollective::post_contributions(std::int64_t piece) {

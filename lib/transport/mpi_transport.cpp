@@ -110,10 +110,11 @@ class MpiCollective final : public Pending {
 class detail::PendingMessages final : public Pending {
  public:
   PendingMessages(const Call& call, const mpi::Members& members, std::int64_t largest, int tag,
-                  std::vector<PendingMessages*>& in_flight)
+                  std::shared_ptr<SpareMemory> spare, std::vector<PendingMessages*>& in_flight)
       : kept_{call},
         user_{call.user == nullptr ? nullptr : call.user->copy()},
-        collective_{call_of_user(), members, largest, tag},
+        spare_{std::move(spare)},
+        collective_{call_of_user(), members, largest, tag, *spare_},
         in_flight_{in_flight} {
     in_flight_.push_back(this);
   }
@@ -146,6 +147,7 @@ class detail::PendingMessages final : public Pending {
   KeptCall kept_;
   // A copy, because the program's may end before an operation that is given up.
   std::unique_ptr<UserReduction> user_;
+  std::shared_ptr<SpareMemory> spare_;
   MessageCollective collective_;
   std::vector<PendingMessages*>& in_flight_;
   std::exception_ptr failure_;
@@ -154,7 +156,8 @@ class detail::PendingMessages final : public Pending {
 MpiTransport::MpiTransport(mpi::Members members, std::int64_t largest_count)
     : members_{std::move(members)},
       largest_count_{std::clamp<std::int64_t>(largest_count, 1, std::numeric_limits<int>::max())},
-      is_foreign_{!mpi::returns_errors(members_.comm().native())} {}
+      is_foreign_{!mpi::returns_errors(members_.comm().native())},
+      spare_{std::make_shared<detail::SpareMemory>()} {}
 
 bool MpiTransport::supports(const Call& call) const {
   return call.in.kind == MemoryKind::host && call.out.kind == MemoryKind::host;
@@ -207,7 +210,7 @@ void MpiTransport::carry(const Call& call) {
     issue();
     finish_average(call, members_.rank(), members_.size());
   } else {
-    detail::MessageCollective{call, members_, largest_count_, next_tag()}.wait();
+    detail::MessageCollective{call, members_, largest_count_, next_tag(), *spare_}.wait();
   }
   if (call.user != nullptr) check_user(*call.user);
 }
@@ -236,7 +239,7 @@ std::unique_ptr<Pending> MpiTransport::start(const Call& call) {
   ++calls_;
   if (!members_.have_communicator())
     return std::make_unique<detail::PendingMessages>(call, members_, largest_count_, next_tag(),
-                                                     as_messages_);
+                                                     spare_, as_messages_);
   return std::make_unique<MpiCollective>(call, members_.comm(), largest_count_, is_foreign_);
 }
 

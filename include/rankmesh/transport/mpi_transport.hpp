@@ -18,6 +18,7 @@ namespace rankmesh {
 namespace detail {
 class RecordedCall;
 class PendingMessages;
+struct SpareMemory;
 }  // namespace detail
 
 /// Carries all operations on host memory with MPI's own functions. Counts are 64-bit numbers. run()
@@ -74,6 +75,7 @@ class RANKMESH_API MpiTransport final : public Transport {
   mpi::Members members_;
   std::int64_t largest_count_;
   bool is_foreign_;  // whether the communicator has a handler of the program
+  std::shared_ptr<detail::SpareMemory> spare_;  // of collectives as messages
 };
 
 }  // namespace rankmesh

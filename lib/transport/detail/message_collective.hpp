@@ -13,6 +13,12 @@
 
 namespace rankmesh::detail {
 
+/// Memory that one collective leaves to the next one, so that the system need not map it again.
+struct SpareMemory {
+  std::unique_ptr<std::byte[]> data;
+  std::int64_t bytes = 0;
+};
+
 /// Carries out a collective by messages of MPI between two members each. A group without a
 /// communicator of its own has no other way over MPI.
 ///
@@ -29,7 +35,9 @@ class MessageCollective {
   /// @param members  Must outlive this object.
   /// @param largest  The largest count that is passed to MPI.
   /// @param tag      The tag of the messages, which no other collective in flight has.
-  MessageCollective(const Call& call, const mpi::Members& members, std::int64_t largest, int tag);
+  /// @param spare    Used, and given back at the end. Must outlive this object.
+  MessageCollective(const Call& call, const mpi::Members& members, std::int64_t largest, int tag,
+                    SpareMemory& spare);
   /// MPI may still write to the scratch memory of a collective that has not ended, so it is leaked.
   ~MessageCollective();
   MessageCollective(const MessageCollective&) = delete;
@@ -49,7 +57,9 @@ class MessageCollective {
   static constexpr std::int64_t largest_undivided = 64 << 10;
   // What a member reduces or passes on in one step, in bytes. Several pieces of this size fit in
   // the second cache of a core.
-  static constexpr std::int64_t piece_bytes = 256 << 10;
+  static constexpr std::int64_t piece_bytes = 512 << 10;
+  // More spare memory than this is not kept.
+  static constexpr std::int64_t most_spare_bytes = 4 << 20;
 
   // The part of a vector that one member reduces or passes on, in elements.
   struct Share {
@@ -78,6 +88,8 @@ class MessageCollective {
   void post_results(Result result, std::int64_t piece);
   [[nodiscard]] std::byte* contribution(std::int64_t member, std::int64_t piece);
 
+  void reserve_scratch(std::int64_t bytes);
+  void complete();
   // Begins the next step. Returns whether there was one.
   bool begin_step();
   void send(std::int64_t member, const std::byte* data, std::int64_t bytes);
@@ -106,9 +118,10 @@ class MessageCollective {
 
   std::vector<Share> shares_;  // of the members
   std::int64_t unit_ = 1;      // bytes of an element
+  SpareMemory& spare_;
   // Contributions of the members to two pieces, or a copy of the input. MPI fills it, so nothing is
   // written to it before.
-  std::unique_ptr<std::byte[]> scratch_;
+  SpareMemory scratch_;
   std::unique_ptr<std::byte[]>
       result_;                         // of a piece of this member's share, on the way to the root
   std::byte* result_place_ = nullptr;  // of this member's share in `out`; null: in `result_`
