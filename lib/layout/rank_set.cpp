@@ -93,7 +93,7 @@ RankSet RankSet::strided(std::int64_t start, std::span<const Mode> modes,
   for (const Mode& mode : set.modes_) {
     weight /= mode.size;
     const bool falls = mode.stride < 0;
-    set.digits_.push_back({mode.size, std::abs(mode.stride), falls ? -weight : weight, {}});
+    set.digits_.push_back({mode.size, std::abs(mode.stride), falls ? -weight : weight, 0, {}});
     if (!falls) continue;
     set.lowest_ = sum_or_refuse(set.lowest_, product_or_refuse(mode.size - 1, mode.stride));
     set.index_of_lowest_ += (mode.size - 1) * weight;
@@ -107,6 +107,12 @@ RankSet RankSet::strided(std::int64_t start, std::span<const Mode> modes,
     digit->by_step = Divider{stride};
     reach = sum_or_refuse(reach, product_or_refuse(digit->size - 1, stride));
   }
+  set.is_interval_ = !set.table_ && reach == set.size_ - 1;
+  // Digit d is quotient d - quotient d-1 * size d, which is multiplied by weight d.
+  for (std::size_t d = 0; d < set.digits_.size(); ++d) {
+    set.digits_[d].factor = set.digits_[d].weight;
+    if (d > 0) set.digits_[d - 1].factor -= set.digits_[d].size * set.digits_[d].weight;
+  }
   if (set.lowest_ < 0) refuse("a position is negative");
   const std::int64_t highest = sum_or_refuse(set.lowest_, reach);
   if (set.table_ && highest >= set.table_->size()) refuse("a position is outside the table");
@@ -117,6 +123,7 @@ RankSet RankSet::repeated(Rank rank, std::int64_t count) {
   RankSet set = range(rank, 1);
   set.size_ = count;
   set.modes_ = {{count, 0}};  // no digits: every index gives the same rank
+  set.is_interval_ = count == 1;
   return set;
 }
 
@@ -170,7 +177,7 @@ Rank RankSet::lowest() const {
 // goes to the next one. This is correct because strided() requires that each step exceeds the span
 // of all smaller digits, so a digit can never be replaced by smaller ones. Positions count from the
 // lowest one, which makes the digits of negative strides positive; their weight is negative.
-std::int64_t RankSet::find(Rank rank) const {
+std::int64_t RankSet::find_by_digits(Rank rank) const {
   std::int64_t position = rank.value();
   if (size_ == 0 || position < 0) return -1;
   if (table_) {

@@ -194,7 +194,8 @@ WatchedMesh::~WatchedMesh() {
   if (::getpid() == process_)
     watchdog_->remove(board_);
   else
-    (void)new std::shared_ptr<Watchdog>{std::move(watchdog_)};  // leaked on purpose
+    // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new): leaked on purpose
+    (void)new std::shared_ptr<Watchdog>{std::move(watchdog_)};
 }
 
 }  // namespace rankmesh::detail

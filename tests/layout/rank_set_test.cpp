@@ -177,6 +177,35 @@ TEST_CASE("ranks are read as they are printed, and blanks are free") {
                        rankmesh::SpecError);
 }
 
+TEST_CASE(
+    "the indices of an interval in any order, also of one that is as large as 63 bits allow") {
+  std::mt19937_64 random;  // the same seed in every run
+  for (int bits = 2; bits <= 62; ++bits)
+    for (int turn = 0; turn < 20; ++turn) {
+      // Three modes with all strides, in any order and direction.
+      const int a = static_cast<int>(random() % static_cast<unsigned>(bits));
+      const int b = a + static_cast<int>(random() % static_cast<unsigned>(bits - a));
+      const auto power = [](int exponent) { return std::int64_t{1} << exponent; };
+      std::vector<Mode> modes{{power(a), 1}, {power(b - a), power(a)}, {power(bits - b), power(b)}};
+      std::ranges::shuffle(modes, random);
+      std::int64_t start = 0;
+      for (Mode& mode : modes)
+        if (random() % 2 == 0) {
+          start += (mode.size - 1) * mode.stride;
+          mode.stride = -mode.stride;
+        }
+      const RankSet set = RankSet::strided(start, modes);
+      CAPTURE(bits);
+      for (int i = 0; i < 5; ++i) {
+        const auto index =
+            static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(power(bits)));
+        CHECK(set.find(set.at(index)) == index);
+      }
+      CHECK(set.find(Rank{-1}) == -1);
+      CHECK(set.find(Rank{power(bits)}) == -1);
+    }
+}
+
 TEST_CASE("tables of dense and of scattered ranks") {
   for (const std::vector<std::int64_t>& ranks : {std::vector<std::int64_t>{},
                                                  {0},

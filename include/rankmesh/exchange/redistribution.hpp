@@ -32,6 +32,7 @@ struct TensorSource {
   ///                        it is empty, the elements form a dense row-major array.
   template <Memory M>
     requires(!std::same_as<std::remove_cvref_t<M>, TensorSource>)
+  // NOLINTNEXTLINE(bugprone-forwarding-reference-overload): the constraint keeps the copies
   TensorSource(M&& elements, std::vector<std::int64_t> memory_strides = {})  // implicit
       : strides{std::move(memory_strides)} {
     const auto buffer = buffer_of(elements);
@@ -49,6 +50,7 @@ struct TensorTarget {
   /// @param memory_strides  See TensorSource.
   template <WritableMemory M>
     requires(!std::same_as<std::remove_cvref_t<M>, TensorTarget>)
+  // NOLINTNEXTLINE(bugprone-forwarding-reference-overload): the constraint keeps the copies
   TensorTarget(M&& elements, std::vector<std::int64_t> memory_strides = {})  // implicit
       : memory{buffer_of(elements)}, strides{std::move(memory_strides)} {}
   Buffer memory{};                      ///< The memory.

@@ -100,7 +100,18 @@ class RANKMESH_API RankSet {
   }
   /// Returns the index of a rank, or -1 if the set does not contain the rank. This function is
   /// faster than index_of(), because its result fits in a register.
-  [[nodiscard]] std::int64_t find(Rank rank) const;
+  [[nodiscard]] std::int64_t find(Rank rank) const {
+    if (!is_interval_) return find_by_digits(rank);
+    const std::int64_t rest = rank.value() - lowest_;
+    if (rest < 0 || rest >= size_) return -1;
+    // These divisions do not depend on each other, so the processor overlaps them. The products
+    // may exceed 64 bits, but their sum modulo 2^64 is the index.
+    auto index = static_cast<std::uint64_t>(index_of_lowest_);
+    for (const Digit& digit : digits_)
+      index += static_cast<std::uint64_t>(digit.by_step.quotient(rest)) *
+               static_cast<std::uint64_t>(digit.factor);
+    return static_cast<std::int64_t>(index);
+  }
   /// Returns whether the set contains a rank.
   [[nodiscard]] bool contains(Rank rank) const { return find(rank) >= 0; }
 
@@ -182,13 +193,15 @@ class RANKMESH_API RankSet {
  private:
   // A mode in the form that find() needs. Positions are counted from the lowest position, so `step`
   // is positive. `weight` is the change of the index if the position increases by one step. The
-  // weight is negative if the stride is negative.
+  // weight is negative if the stride is negative. In an interval, the index is the sum of the
+  // products (position / step) * factor.
   struct Digit {
-    std::int64_t size, step, weight;
+    std::int64_t size, step, weight, factor;
     Divider by_step;
   };
 
   [[nodiscard]] std::int64_t position_at(std::int64_t i) const;
+  [[nodiscard]] std::int64_t find_by_digits(Rank rank) const;
 
   std::int64_t start_ = 0;
   std::int64_t size_ = 0;
@@ -196,6 +209,7 @@ class RANKMESH_API RankSet {
   std::int64_t index_of_lowest_ = 0;
   std::vector<Mode> modes_;
   std::vector<Digit> digits_;  // in descending order of step
+  bool is_interval_ = false;   // there is no table, and no gap between the lowest and highest rank
   std::shared_ptr<const RankTable> table_;
 };
 
