@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""reference.py XML OUTPUT: writes one Markdown page per public header, from Doxygen's XML.
+"""reference.py XML PAGES: writes one Markdown page per public header, from Doxygen's XML, to PAGES/api.
 
 A page has a heading per class, function and variable, so that the search of the site finds each name. Overloads share a
-heading. OUTPUT/index.md lists the pages by layer.
+heading. PAGES/api/index.md lists the pages by layer. In the tables of PAGES/from-*.md and PAGES/programs.md, names are linked
+to these pages.
 """
 import pathlib
 import re
 import sys
 import xml.etree.ElementTree as ElementTree
 
+import tables
 from markdown import Links, blocks_of, code_block, signature
 
 LAYERS = {  # in the order of the site
@@ -17,9 +19,12 @@ LAYERS = {  # in the order of the site
     "helpers": "Seeds, norms and checks of a training", "base": "Errors, buffers, types", "layout": "Layouts without MPI",
     "spec": "Mesh strings and files", "machine": "Machines", "place": "Where ranks stand",
     "transfer": "Where tensors lie, and how they move", "routes": "Choice of transports", "record": "The record of calls",
-    "report": "Reports", "mpi": "MPI", "wait": "Waiting for other ranks", "device": "Devices and NCCL",
+    "report": "Reports", "mpi": "MPI", "device": "Devices and NCCL",
     "transport": "Transports"}
 CLASSES = ("class", "struct", "union")
+# Headers that the public ones include, but whose names no program uses.
+INTERNAL = ("wait/", "base/published_text.hpp", "device/device_batch.hpp", "layout/divider.hpp", "transport/local_transport.hpp",
+            "transport/mpi_transport.hpp", "transport/shared_segment.hpp")
 
 
 def is_public(element):
@@ -45,6 +50,8 @@ class Reference:
             name = compound.findtext("compoundname")
             if "detail" in name.split("::") or compound.get("prot") in ("private", "protected"):
                 continue
+            if kind != "namespace" and self.is_internal(compound):
+                continue
             if kind == "file":
                 self.files.append(compound)
             elif kind == "namespace":
@@ -62,6 +69,8 @@ class Reference:
     def members(self):
         for owner in [*self.classes.values(), *self.namespaces, *self.files]:
             for member in owner.iter("memberdef"):
+                if self.is_internal(member):
+                    continue
                 # Macros belong to files; those without a docstring serve the headers alone.
                 if is_public(member) and (owner.get("kind") != "file" or member.get("kind") == "define" and
                                           "".join(member.find("detaileddescription").itertext()).strip()):
@@ -70,6 +79,10 @@ class Reference:
     def is_nested(self, compound):
         scope = compound.findtext("compoundname").split("<")[0].rpartition("::")[0]
         return any(other.findtext("compoundname") == scope for other in self.classes.values())
+
+    @classmethod
+    def is_internal(cls, element):
+        return element.find("location") is not None and cls.page(element).startswith(INTERNAL)
 
     @staticmethod
     def page(element):
@@ -87,6 +100,31 @@ class Reference:
             path.write_text("\n".join(lines) + "\n", encoding="utf-8")
         (output / "index.md").write_text("\n".join(self.index(pages)) + "\n", encoding="utf-8")
         return len(pages)
+
+    def names(self):
+        """What the tables of pages can name."""
+        labels = {}
+        for (_, name), label in self.links.labels.items():
+            labels.setdefault(name, label)
+        members = {}
+        for compound in self.classes.values():
+            members[short(compound.findtext("compoundname"))] = self.names_of(compound)
+        return tables.Names(labels, members)
+
+    def bases(self, compound):
+        """The public bases that the reference has. NearMisses, whose overloads only refuse calls, stands between two classes."""
+        for base in compound.findall("basecompoundref"):
+            name = "rankmesh::Scans" if base.text == "NearMisses" else base.text
+            yield from (c for c in self.classes.values() if c.get("id") == base.get("refid") or c.findtext("compoundname") == name)
+
+    def names_of(self, compound):
+        """The qualified names of the members of a class and its bases, by name. The first base that declares a name has its
+        plainest form: Collectives::all_reduce, not the forms for single values."""
+        names = {member.findtext("name"): anchor_of(compound, member) for member in compound.iter("memberdef")
+                 if is_public(member) and not is_special(compound, member)}
+        for base in self.bases(compound):
+            names |= self.names_of(base)
+        return names
 
     def text(self, file):
         name = self.page(file)
@@ -110,15 +148,16 @@ class Reference:
     def includes(self, file):
         """What a header without declarations includes."""
         names = [i.text.removeprefix("rankmesh/") for i in file.findall("includes") if i.get("refid")]
+        names = [n for n in names if not n.startswith(INTERNAL)]
         return ["Includes:", "", *(f"- [{n}]({self.links.relative(n.removesuffix('.hpp') + '.md')})" for n in names)] if names else []
 
     def of_class(self, compound):
         name = short(compound.findtext("compoundname"))
         lines = self.heading(2, f"{compound.get('kind')} {name}", name)
         declaration = f"{compound.get('kind')} {name}"
-        bases = [base.text for base in compound.findall("basecompoundref") if "detail::" not in base.text]
+        bases = [short(base.findtext("compoundname")) for base in self.bases(compound)]
         if bases:
-            declaration += " : " + ", ".join(f"public {short(base)}" for base in bases)
+            declaration += " : " + ", ".join(f"public {base}" for base in bases)
         parameters = compound.find("templateparamlist")
         lines += code_block(signature(compound, declaration, parameters))
         lines += blocks_of(compound, self.links)
@@ -133,16 +172,13 @@ class Reference:
     def inherited(self, compound):
         """The names that a class has from its public bases, with links, nearest base first."""
         lines = []
-        for base in compound.findall("basecompoundref"):
-            parent = self.classes.get(base.get("refid"))
-            if parent is None:
-                continue
+        for parent in self.bases(compound):
             links = {}
             for member in parent.iter("memberdef"):
                 if is_public(member) and member.get("kind") == "function" and not is_special(parent, member):
                     links.setdefault(member.findtext("name"), self.links.to(member.get("id")))
             if links:
-                title = f"[{short(base.text)}]({self.links.to(base.get('refid'))})"
+                title = f"[{short(parent.findtext('compoundname'))}]({self.links.to(parent.get('id'))})"
                 lines += [f"From {title}: " + ", ".join(f"[`{n}`]({url})" for n, url in links.items()) + ".", ""]
             lines += self.inherited(parent)
         return lines
@@ -204,5 +240,13 @@ def is_special(owner, member):
 
 
 if __name__ == "__main__":
-    count = Reference(pathlib.Path(sys.argv[1])).write(pathlib.Path(sys.argv[2]))
-    print(f"{count} headers in the reference")
+    reference, folder = Reference(pathlib.Path(sys.argv[1])), pathlib.Path(sys.argv[2])
+    print(f"{reference.write(folder / 'api')} headers in the reference")
+    found = reference.names()
+    unknown = []
+    for path in [*sorted(folder.glob("from-*.md")), folder / "programs.md"]:
+        linked, missing = tables.link(path.read_text(encoding="utf-8"), found)
+        path.write_text(linked, encoding="utf-8")
+        if path.name != "programs.md":  # which also names functions of other libraries
+            unknown += [f"docs/{path.name}: the reference has no '{call}'" for call in missing]
+    sys.exit("\n".join(unknown) or 0)

@@ -19,7 +19,7 @@ class Model {
   /// Collective over the mesh.
   Model(const Config& config, const Groups& groups)
       : config_{config}, groups_{groups}, vocabulary_{config, groups} {
-    const std::int64_t first = place(vocabulary_.parameters, 0);
+    const std::int64_t first = place(vocabulary_.own, place(vocabulary_.shared, 0));
     std::vector<std::vector<Parameter>> layers;
     for (std::int64_t chunk = 0; chunk < config.chunks; ++chunk)
       for (std::int64_t i = 0; i < layers_of_chunk(); ++i) {
@@ -41,9 +41,10 @@ class Model {
         parts_.push_back(std::move(after));
       }
     layers_ = std::make_unique<Store>(groups, std::move(layers), config.zero);
-    if (groups.embd != nullptr)
-      embedding_ = std::make_unique<Store>(
-          groups, std::vector<std::vector<Parameter>>{vocabulary_.parameters}, config.zero);
+    if (groups.embd == nullptr) return;
+    using Parts = std::vector<std::vector<Parameter>>;
+    ends_ = std::make_unique<Store>(groups, Parts{vocabulary_.own}, config.zero);
+    embedding_ = std::make_unique<Store>(groups, Parts{vocabulary_.shared}, config.zero);
   }
 
   /// Returns the number of parameters of the whole model.
@@ -51,22 +52,22 @@ class Model {
 
   /// First stage: returns the input of the first layer.
   Values embed(const Tokens& tokens) {
-    Values x = vocabulary_.embed(embedding_->weights(0), tokens.inputs);
-    embedding_->release(0);
+    Values x = vocabulary_.embed(vocabulary_weights(), tokens.inputs);
+    release_vocabulary();
     return x;
   }
   void embed_backward(const Tokens& tokens, const Values& dx) {
-    vocabulary_.embed_backward(embedding_->gradients(0), tokens.inputs, dx);
+    vocabulary_.embed_backward(vocabulary_gradients(), tokens.inputs, dx);
   }
   /// Last stage: returns the loss of the output of the last layer.
   double loss(const Tokens& tokens, const Values& x) {
-    const double loss = vocabulary_.loss(embedding_->weights(0), x, tokens.targets);
-    embedding_->release(0);
+    const double loss = vocabulary_.loss(vocabulary_weights(), x, tokens.targets);
+    release_vocabulary();
     return loss;
   }
   Values loss_backward() {
-    Values dx = vocabulary_.loss_backward(embedding_->weights(0), embedding_->gradients(0));
-    embedding_->release(0);
+    Values dx = vocabulary_.loss_backward(vocabulary_weights(), vocabulary_gradients());
+    release_vocabulary();
     return dx;
   }
 
@@ -74,7 +75,7 @@ class Model {
   /// token of each token.
   Values scores(const Tokens& tokens) {
     const Values x = forward(0, embed(tokens));
-    return vocabulary_.logits(embedding_->weights(0), normalise(x, config_.width));
+    return vocabulary_.logits(vocabulary_weights(), normalise(x, config_.width));
   }
 
   /// Runs the layers of a chunk.
@@ -96,11 +97,12 @@ class Model {
     }
     return dy;
   }
-  /// Adds up the gradients of the vocabulary, which the first and the last stage both have.
+  /// Adds up the gradients of the vocabulary. The first and the last stage both have its matrix.
   void reduce_vocabulary() {
     if (groups_.embd == nullptr) return;
-    for (const Out gradient : embedding_->gradients(0)) groups_.embd->all_reduce(gradient);
+    groups_.embd->all_reduce(embedding_->gradients(0).front());
     embedding_->reduce(0);
+    ends_->reduce(0);
   }
 
   /// Updates the parameters with clipped gradients. Returns the norm of the gradients.
@@ -108,21 +110,21 @@ class Model {
     double squares = layers_->squares();
     if (embedding_) {
       const double of_embedding = embedding_->squares();
+      squares += ends_->squares();
       if (groups_.pp.is_first()) squares += of_embedding;  // the last stage has the same
     }
     groups_.world.all_reduce(squares);
     const double norm = std::sqrt(squares), scale = std::min(1.0, most / norm);
-    layers_->update(optimizer, step, scale);
-    if (embedding_) embedding_->update(optimizer, step, scale);
+    for_each_store([&](Store& store) { store.update(optimizer, step, scale); });
     return norm;
   }
 
-  /// Calls use(store) for the stores of this rank. The last stage has a copy of the vocabulary of
+  /// Calls use(store) for the stores of this rank. The last stage has a copy of the embedding of
   /// the first one.
   template <class Use>
   void for_each_store(Use&& use) {
-    use(*layers_);
-    if (embedding_) use(*embedding_);
+    for (const auto& store : {&layers_, &ends_, &embedding_})
+      if (*store) use(**store);
   }
 
  private:
@@ -134,10 +136,24 @@ class Model {
     return 2 * chunk * layers_of_chunk();
   }
 
+  Weights vocabulary_weights() { return joined(embedding_->weights(0), ends_->weights(0)); }
+  Gradients vocabulary_gradients() { return joined(embedding_->gradients(0), ends_->gradients(0)); }
+  void release_vocabulary() {
+    embedding_->release(0);
+    ends_->release(0);
+  }
+  template <class List>
+  static List joined(List shared, const List& own) {
+    shared.insert(shared.end(), own.begin(), own.end());
+    return shared;
+  }
+
   const Config& config_;
   const Groups& groups_;
   std::int64_t size_ = 0;
   Vocabulary vocabulary_;
   std::vector<std::unique_ptr<Part>> parts_;
-  std::unique_ptr<Store> layers_, embedding_;
+  std::unique_ptr<Store> layers_;
+  std::unique_ptr<Store> ends_;       // Vocabulary::own; null between the first and the last stage
+  std::unique_ptr<Store> embedding_;  // Vocabulary::shared; null there, too
 };

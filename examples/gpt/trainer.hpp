@@ -21,8 +21,7 @@ class Trainer {
   /// step, in nats.
   double step() {
     const double loss = loss_and_gradients();
-    ++steps_;
-    norm_ = model_.update(AdamW{.rate = config_.rate}, steps_, 1);
+    update();
     return loss;
   }
   /// The first half of a step.
@@ -31,6 +30,11 @@ class Trainer {
     groups_.data.all_reduce(loss);
     groups_.pp.broadcast(loss, groups_.pp.size() - 1);
     return loss;
+  }
+  /// The second half.
+  void update() {
+    ++steps_;
+    norm_ = model_.update(AdamW{.rate = config_.rate}, steps_, 1);
   }
 
   /// Writes a checkpoint. Collective over the mesh.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The embedding of tokens, and the loss of the predicted tokens, which use the same matrix. The
-// first stage of the pipeline embeds, the last one predicts, and both have the parameters. tp
-// divides the vocabulary.
+// first stage of the pipeline embeds, the last one predicts, and both have the matrix. tp divides
+// the vocabulary.
 //
 //   embed:  look up own tokens | reduce_scatter | + positions
 //   loss:   norm | all_gather | logits of own tokens | all_reduce (maximum), all_reduce (sums)
@@ -26,15 +26,17 @@ class Vocabulary {
         width_{config.width},
         mine_{config.vocabulary, tp_},
         tokens_of_step_{config.batch * config.context} {
-    const Slice all{Slice::of(width_, 1, 0)};
-    parameters = {
-        {Kind::divided, 1, config.vocabulary, width_, mine_, 0.02},  // embedding
-        {Kind::replicated, 1, config.context, width_, Slice::of(config.context, 1, 0), 0.02},
-        {Kind::replicated, 1, width_, 1, all, 0, 1},  // gain
-        {Kind::replicated, 1, width_, 1, all, 0}};    // bias
+    const auto all_if = [](bool has, std::int64_t n) { return Slice::of(has ? n : 0, 1, 0); };
+    const bool embeds = groups.pp.is_first(), predicts = groups.pp.is_last();
+    shared = {{Kind::divided, 1, config.vocabulary, width_, mine_, 0.02}};  // embedding
+    own = {{Kind::replicated, 1, config.context, width_, all_if(embeds, config.context), 0.02},
+           {Kind::replicated, 1, width_, 1, all_if(predicts, width_), 0, 1},  // gain
+           {Kind::replicated, 1, width_, 1, all_if(predicts, width_), 0}};    // bias
   }
 
-  std::vector<Parameter> parameters;
+  // The functions below take the parameters of both lists, one after the other.
+  std::vector<Parameter> shared;  ///< the matrix, which the first and the last stage both have
+  std::vector<Parameter> own;     ///< positions on the first stage, the norm on the last one
 
   /// Returns the vectors of this rank's tokens. `tokens` are those of all members of tp.
   Values embed(const Weights& w, const std::vector<int>& tokens) {

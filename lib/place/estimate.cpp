@@ -21,6 +21,10 @@ class Volume {
     value_ *= factor;
     return *this;
   }
+  Volume& plus(std::int64_t summand) {
+    value_ += summand;
+    return *this;
+  }
   Volume& over(std::int64_t divisor) {
     divisor_ *= divisor;
     return *this;
@@ -61,27 +65,38 @@ struct Estimator {
         {{std::move(name), volume.bytes(), pattern}, std::move(formula), std::move(source)});
   }
 
-  // 4 all-reduces per layer, of 2 (t-1)/t each. With sequence parallelism two more all-gathers:
-  // each block gathers its input again for the backward pass. Recomputation repeats the forward
-  // pass.
+  // 2 all-reduces per block, of 2 (t-1)/t each. With sequence parallelism another all-gather: a
+  // block gathers its input again for the backward pass. Recomputation repeats the forward pass.
+  // A layer has two blocks, attention and MLP. Experts take the place of the MLP, and send over ep.
+  // The embedding sums its rows, and the prediction gathers its input, as a block does once; the
+  // loss reduces three numbers per token.
   void tensor() {
     if (t < 2) return;
     const std::int64_t count =
-        8 + (model.sequence_parallel ? 2 : 0) + (model.full_recomputation ? 4 : 0);
+        4 + (model.sequence_parallel ? 1 : 0) + (model.full_recomputation ? 2 : 0);
+    const std::int64_t blocks = 2 * model.layers - model.expert_layers;
+    const std::int64_t at_ends =
+        model.vocabulary == 0 ? 0 : (model.sequence_parallel ? 5 : 4) * model.hidden + 6;
     add("tp",
-        Volume{count}
-            .times(model.microbatches)
-            .times(model.layers)
-            .times(tokens)
+        Volume{count * blocks}
             .times(model.hidden)
+            .plus(at_ends)
+            .times(model.microbatches)
+            .times(tokens)
             .times(t - 1)
             .times(model.activation_bytes)
             .over(p)
             .over(t),
-        Pattern::ring, fmt::format("m L' {} b (s/c) h (t-1)/t", count),
+        Pattern::ring,
+        model.expert_layers == 0 ? fmt::format("m L' {} b (s/c) h (t-1)/t", 2 * count)
+                                 : fmt::format("m (2 L' - L'_moe) {} b (s/c) h (t-1)/t", count),
         model.sequence_parallel || model.full_recomputation
             ? "Narayanan et al. 2021 (2104.04473), 3.2; Korthikanti et al. 2022 (2205.05198), 4.2.2"
             : "Narayanan et al. 2021 (2104.04473), 3.2");
+    if (at_ends == 0) return;
+    volumes.back().formula +=
+        fmt::format(" + m b (s/c) ({} h + 6) (t-1)/(t p)", model.sequence_parallel ? 5 : 4);
+    volumes.back().source += "; Shoeybi et al. 2019 (1909.08053), 3";
   }
 
   void pipeline() {
@@ -153,12 +168,24 @@ struct Estimator {
         formula = "P (w_grad + w_param) (d-1)/d";
         break;
       case OptimizerSharing::fsdp:
-        bytes = gradients + 2 * parameters;
-        formula = "P (w_grad + 2 w_param) (d-1)/d";
+        bytes = gradients + model.gathers * parameters;
+        formula = fmt::format("P (w_grad + {} w_param) (d-1)/d", model.gathers);
         break;
     }
     add(std::string{name}, Volume{held}.times(bytes).times(d - 1).over(shards).over(d),
         Pattern::ring, formula, "Rajbhandari et al. 2020 (1910.02054), 7");
+  }
+
+  // The parameters of the embedding that the last stage has a second time.
+  [[nodiscard]] std::int64_t second_embedding() const {
+    return model.tied_embedding && p > 1 ? model.vocabulary * model.hidden : 0;
+  }
+
+  // The first and the last stage add up the gradients of the embedding.
+  void embedding() {
+    if (second_embedding() == 0 || find(plan, "embd") == nullptr) return;
+    add("embd", Volume{second_embedding()}.times(model.gradient_bytes).over(t), Pattern::ring,
+        "V h/t w_grad", "Megatron-LM's embedding group (megatron/core/parallel_state.py)");
   }
 };
 
@@ -184,7 +211,15 @@ std::vector<FamilyVolume> estimate(const MeshPlan& plan, const ModelFigures& mod
   const std::string_view all_data = find(plan, "dp_cp") != nullptr  ? "dp_cp"
                                     : find(plan, "fsdp") != nullptr ? "fsdp"
                                                                     : "dp";
-  estimator.data(all_data, model.parameters - model.expert_parameters, estimator.t * estimator.p);
+  // Parameters that all members of tp have are reduced over tp, too, if there is such a family.
+  const std::int64_t replicated =
+      find(plan, "tp_dp_cp") == nullptr ? 0 : model.replicated_parameters;
+  estimator.data(
+      all_data,
+      model.parameters - model.expert_parameters - replicated + estimator.second_embedding(),
+      estimator.t * estimator.p);
+  estimator.data("tp_dp_cp", replicated, estimator.p);
+  estimator.embedding();
   // Megatron's preset has the prefix `expt_`.
   const std::int64_t etp = size_of(plan, "etp") * size_of(plan, "expt_tp");
   for (const char* name : {"edp", "expt_dp"})

@@ -17,6 +17,7 @@ ModelFigures ModelFigures::parse_toml(std::string_view text, std::string_view or
                                              "hidden",
                                              "kv_hidden",
                                              "parameters",
+                                             "replicated_parameters",
                                              "sequence",
                                              "batch",
                                              "microbatches",
@@ -25,6 +26,9 @@ ModelFigures ModelFigures::parse_toml(std::string_view text, std::string_view or
                                              "parameter_bytes",
                                              "gradient_bytes",
                                              "optimizer",
+                                             "gathers",
+                                             "vocabulary",
+                                             "tied_embedding",
                                              "sequence_parallel",
                                              "full_recomputation",
                                              "expert_layers",
@@ -49,6 +53,7 @@ ModelFigures ModelFigures::parse_toml(std::string_view text, std::string_view or
   read("hidden", model.hidden, true, 1);
   read("kv_hidden", model.kv_hidden, false, 1);
   read("parameters", model.parameters, true, 1, most);
+  read("replicated_parameters", model.replicated_parameters, false, 0, most);
   read("sequence", model.sequence, true, 1);
   read("batch", model.batch, false, 1);
   read("microbatches", model.microbatches, false, 1);
@@ -61,6 +66,9 @@ ModelFigures ModelFigures::parse_toml(std::string_view text, std::string_view or
   read("experts_per_token", model.experts_per_token, false, 0);
   read("dispatch_bytes", model.dispatch_bytes, false, 1, 8);
   read("combine_bytes", model.combine_bytes, false, 1, 8);
+  read("gathers", model.gathers, false, 1);
+  read("vocabulary", model.vocabulary, false, 1);
+  model.tied_embedding = reader.flag("tied_embedding");
   model.sequence_parallel = reader.flag("sequence_parallel", true);
   model.full_recomputation = reader.flag("full_recomputation");
   const std::string optimizer = reader.text("optimizer");
@@ -76,6 +84,10 @@ ModelFigures ModelFigures::parse_toml(std::string_view text, std::string_view or
     reader.refuse(reader.line("expert_parameters"),
                   "the experts have more parameters than the whole model",
                   "`parameters` includes the experts");
+  if (model.replicated_parameters > model.parameters - model.expert_parameters)
+    reader.refuse(reader.line("replicated_parameters"),
+                  "more parameters are replicated than there are without experts",
+                  "`parameters` includes the replicated parameters");
   return model;
 }
 

@@ -2,6 +2,7 @@
 // left_out [LAYOUT] [--NAME VALUE]... (the options of examples/gpt): leaves out one call of
 // rankmesh after the other from examples/gpt, on all ranks, and expects each time that the losses
 // differ from those of one process. An error notices it, too.
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <string>
@@ -11,6 +12,8 @@
 #include "training.hpp"
 
 namespace {
+
+constexpr double limit = 1e-4;  // of the relative difference of two losses
 
 // The calls of all ranks, in the same order on each of them.
 std::vector<std::string> calls_of_all_ranks() {
@@ -28,24 +31,44 @@ std::vector<std::string> calls_of_all_ranks() {
   return {calls.begin(), calls.end()};
 }
 
-int run(const Options& options) {
-  int rank = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  const auto alone = train_alone(options.config, options.text);
-  const double whole = difference(
-      train(MPI_COMM_WORLD, options.layout, options.config, options.text), alone, MPI_COMM_WORLD);
-  int failures = whole < 1e-4 ? 0 : 1;
-  if (rank == 0) std::printf("%-40s %8.1e\n", "all calls", whole);
-  for (const std::string& call : calls_of_all_ranks()) {
-    left_out::call = call;
-    const double without = difference(
-        train(MPI_COMM_WORLD, options.layout, options.config, options.text), alone, MPI_COMM_WORLD);
-    const bool is_noticed = without > 1e-4;
-    if (rank == 0)
-      std::printf("%-40s %8.1e%s\n", ("without " + call).c_str(), without,
-                  is_noticed ? "" : "  FAILED: nobody notices it");
-    failures += is_noticed ? 0 : 1;
+// Trains until the losses differ from those of one process on any rank, or until the last step.
+// Returns the largest difference. An error that all ranks find in the calls of the program counts
+// as an infinite one.
+double train_until_noticed(Groups& groups, const Options& options,
+                           const std::vector<double>& alone) {
+  double most = 0;
+  try {
+    Trainer trainer{options.config, groups, options.text};
+    for (std::int64_t step = 0; step < options.config.steps && most <= limit; ++step)
+      most = std::max(most, largest(difference(trainer.step(), alone[step]), MPI_COMM_WORLD));
+  } catch (const rankmesh::UsageError& error) {
+    if (groups.mesh.rank() == rankmesh::Rank{0}) std::printf("%s\n", error.what());
+    return HUGE_VAL;
   }
+  return most;
+}
+
+int run(const Options& options) {
+  const auto alone = train_alone(options.config, options.text);
+  Mesh mesh{MPI_COMM_WORLD, complete(options.layout)};
+  int failures = 0;
+  {
+    Groups groups{mesh};
+    const bool prints = mesh.rank() == rankmesh::Rank{0};
+    const double whole = train_until_noticed(groups, options, alone);
+    failures = whole <= limit ? 0 : 1;
+    if (prints) std::printf("%-40s %8.1e\n", "all calls", whole);
+    for (const std::string& call : calls_of_all_ranks()) {
+      left_out::call = call;
+      const double without = train_until_noticed(groups, options, alone);
+      const bool is_noticed = without > limit;
+      if (prints)
+        std::printf("%-40s %8.1e%s\n", ("without " + call).c_str(), without,
+                    is_noticed ? "" : "  FAILED: nobody notices it");
+      failures += is_noticed ? 0 : 1;
+    }
+  }
+  mesh.close();
   return failures == 0 ? 0 : 1;
 }
 

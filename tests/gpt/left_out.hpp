@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Stands for examples/gpt/library.hpp in the test left_out.cpp: rankmesh, of which one call can be
-// left out on all ranks. A call is named by its place in the program, or by its group where it is
-// issued inside of rankmesh (Bucket, ShardedBuffer, ExpertDispatcher).
+// left out on all ranks. A call is named by its place in the program. Where it is issued inside of
+// rankmesh (Bucket, ShardedBuffer, ExpertDispatcher), it is named by its group and its function;
+// all calls of such objects on a group are left out together, too.
 #pragma once
 
 #include <algorithm>
@@ -80,9 +81,9 @@ class Group {
   }
 
   // For objects that issue calls on a group: without them, each rank is alone.
-  rankmesh::GroupCoordinator& coordinator() {
-    return is_made("objects on " + name_) ? group_ : alone_;
-  }
+  rankmesh::GroupCoordinator& coordinator() { return is_made("objects") ? group_ : alone_; }
+  // Whether a function of such an object is not left out.
+  [[nodiscard]] bool is_made(const char* function) const { return is_made(name_ + " " + function); }
 
  private:
   [[nodiscard]] bool is_made(const std::string& made) const {
@@ -131,14 +132,44 @@ class ShardedBuffer : public rankmesh::exchange::ShardedBuffer<Real> {
   using Base = rankmesh::exchange::ShardedBuffer<Real>;
   ShardedBuffer(Group& group, const std::vector<std::int64_t>& sizes,
                 rankmesh::exchange::ShardedBufferOptions options)
-      : Base{group.coordinator(), sizes, options} {}
-  ShardedBuffer(Base&& other) : Base{std::move(other)} {}  // of like()
+      : Base{group.coordinator(), sizes, options}, group_{group} {}
+  ShardedBuffer like(rankmesh::exchange::ShardedBufferOptions options = {}) const {
+    return {Base::like(options), group_};
+  }
+  void reduce(std::int64_t tensor) {
+    if (group_.is_made("reduce")) Base::reduce(tensor);
+  }
+  void changed() {
+    if (group_.is_made("changed")) Base::changed();
+  }
+
+ private:
+  ShardedBuffer(Base&& other, Group& group) : Base{std::move(other)}, group_{group} {}
+  Group& group_;
 };
 
 class ExpertDispatcher : public rankmesh::exchange::ExpertDispatcher {
  public:
+  using Base = rankmesh::exchange::ExpertDispatcher;
+  using Route = rankmesh::exchange::ExpertRoute;
   ExpertDispatcher(Group& group, rankmesh::exchange::ExpertMap map)
-      : rankmesh::exchange::ExpertDispatcher{group.coordinator(), std::move(map)} {}
+      : Base{group.coordinator(), std::move(map)}, group_{group} {}
+  void dispatch(const Route& route, const Values& tokens, Values& rows) {
+    if (group_.is_made("dispatch")) Base::dispatch(route, tokens, rows);
+  }
+  void collect_choices(const Route& route, const Values& rows, Values& choices) {
+    if (group_.is_made("collect_choices")) Base::collect_choices(route, rows, choices);
+  }
+  void dispatch_choices(const Route& route, const Values& choices, Values& rows) {
+    if (group_.is_made("dispatch_choices")) Base::dispatch_choices(route, choices, rows);
+  }
+  void combine(const Route& route, const Values& rows, const std::vector<float>& weights,
+               Values& out) {
+    if (group_.is_made("combine")) Base::combine(route, rows, weights, out);
+  }
+
+ private:
+  Group& group_;
 };
 
 class Bucket : public rankmesh::exchange::Bucket {

@@ -65,6 +65,40 @@ TEST_CASE("volumes vanish with groups of one rank, and gradients cross dp and cp
   CHECK(bytes_of("dp=2,cp=2", model, "cp") == 3LL * 8 * 48 * 2 * 512 * 1600 * 2);
 }
 
+TEST_CASE("experts take the place of an MLP, which sends over tp") {
+  const ModelFigures model = example("mixtral_8x7b");  // all 32 layers have experts
+  CHECK(bytes_of("dp=2,ep=4,tp=2", model, "tp") == 16LL * 32 * 5 * 4096 * 4096 * 2 / 2);
+}
+
+TEST_CASE("the embedding, the loss and replicated parameters") {
+  ModelFigures model;
+  model.layers = 4;
+  model.hidden = model.kv_hidden = 8;
+  model.sequence = 6;
+  model.microbatches = 3;
+  model.parameters = 1000;
+  model.optimizer = OptimizerSharing::replicated;
+  const char* mesh = "pp=2,dp=2,tp=2;dp_cp=dp,tp_dp_cp=dp*tp,embd=ends(pp)";
+  CHECK(bytes_of(mesh, model, "tp") == 3 * 2 * 10 * 6 * 8 * 2 / 2);
+  CHECK(bytes_of(mesh, model, "dp_cp") == 2 * 4 * 1000 / 4 / 2);
+  CHECK(bytes_of(mesh, model, "tp_dp_cp") == -1);
+  CHECK(bytes_of(mesh, model, "embd") == -1);
+
+  model.vocabulary = 32;
+  model.tied_embedding = true;
+  model.replicated_parameters = 100;
+  // Both stages together have 5 of the collectives of a block, and the loss.
+  CHECK(bytes_of(mesh, model, "tp") == (3 * 2 * 10 * 6 * 8 + 3 * 6 * (5 * 8 + 6) / 2) * 2 / 2);
+  CHECK(bytes_of(mesh, model, "dp_cp") == 2 * 4 * (1000 - 100 + 32 * 8) / 4 / 2);
+  CHECK(bytes_of(mesh, model, "tp_dp_cp") == 2 * 4 * 100 / 2 * 3 / 4);
+  CHECK(bytes_of(mesh, model, "embd") == 32 * 8 / 2 * 4);
+  // One stage has one embedding.
+  CHECK(bytes_of("dp=2,tp=2;dp_cp=dp,embd=ends(dp)", model, "dp_cp") == 2 * 4 * 1000 / 2 / 2);
+  model.optimizer = OptimizerSharing::fsdp;
+  model.gathers = 6;
+  CHECK(bytes_of("dp=4", model, "dp") == (4 + 6 * 2) * 1000 * 3 / 4);
+}
+
 TEST_CASE("experts: dispatch and combine, forward and backward") {
   const ModelFigures model = example("deepseek_v3");
   // Each of 4096 tokens goes to 8 experts, 63 of 64 copies leave the rank.
@@ -88,6 +122,8 @@ TEST_CASE("a model file is checked") {
          "model.toml:5: unknown optimizer 'x'");
   refuse("layers = 2\nhidden = 8\nparameters = 9\nsequence = 4\nexpert_parameters = 10\n",
          "model.toml:5: the experts have more parameters than the whole model");
+  refuse("layers = 2\nhidden = 8\nparameters = 9\nsequence = 4\nreplicated_parameters = 10\n",
+         "model.toml:5: more parameters are replicated than there are without experts");
   const ModelFigures small = ModelFigures::parse_toml(
       "layers = 2\nhidden = 8\nparameters = 9\nsequence = 4\n", "model.toml");
   CHECK_THROWS_AS((void)estimate(MeshSpec::parse("pp=4").plan(), small), SpecError);

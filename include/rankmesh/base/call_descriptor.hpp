@@ -73,7 +73,8 @@ struct CallDescriptor {
   /// Returns the family, as an index of Group::names.
   [[nodiscard]] std::size_t family() const { return static_cast<std::size_t>(detail >> 48); }
   /// The number of elements of one block. For a user's reduction, the number of bytes instead.
-  /// Members of a v-form pass different counts.
+  /// Members of a v-form pass different counts; that of all_to_all is the sum of all blocks that
+  /// the member sends.
   std::int64_t count = 0;
 
   /// Returns whether all fields are equal.

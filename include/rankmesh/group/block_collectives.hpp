@@ -10,8 +10,9 @@
 
 namespace rankmesh {
 
-/// Adds the collectives whose blocks have different sizes (the v-forms of MPI). Every member
-/// passes the sizes of all blocks, and all members must pass the same sizes. all_to_all_v is an
+/// Adds the collectives whose blocks have different sizes (the v-forms of MPI). The argument
+/// `blocks` is a rankmesh::Blocks, or a list of counts such as a std::vector. Every member passes
+/// the sizes of all blocks, and all members must pass the same sizes. all_to_all_v is an
 /// exception: a member passes only the sizes of the blocks that it sends and receives. For the
 /// block that member a sends to member b, both members must pass the same size. Sizes are counted
 /// in elements of the divided buffer. If the buffer is an array of two dimensions, each row counts

@@ -10,13 +10,15 @@ namespace rankmesh {
 /// device memory become one NCCL group for each priority (GroupOptions::priority). Therefore sends
 /// and receives that depend on each other cannot deadlock, and many small operations need only one
 /// launch. On host memory, a batch accepts only the `_async` forms, and end() issues them one after
-/// the other. All members of a group must add the same operations of that group.
+/// the other. All members of a group must add the same collectives of that group, and the receiver
+/// of a message must add its receive.
 ///
 ///     {
 ///       NcclGroup batch{mesh};
 ///       mesh["dp"].all_reduce(gradients, stream);
-///       mesh["pp"].send(activations, next, 0, stream);
-///       mesh["pp"].recv(gradients_of_next, next, 0, stream);
+///       auto& pp = mesh["pp"];  // a ring; a pipeline ends at its first and its last stage
+///       if (!pp.is_last()) pp.send(activations, next, 0, stream);
+///       if (!pp.is_first()) pp.recv(activations_of_prev, prev, 0, stream);
 ///       mesh["tp"].all_reduce(partial, stream);
 ///       batch.end();
 ///     }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <numeric>
 
 #include "rankmesh/base/call_descriptor.hpp"
 #include "rankmesh/transport/call.hpp"
@@ -39,7 +40,13 @@ namespace rankmesh::detail {
 /// Returns the descriptor of a call. Local.
 inline CallDescriptor describe(const Call& call, Operation operation) {
   CallDescriptor descriptor = describe_plain(call, operation);
-  if (call.has_blocks()) descriptor.kind |= CallDescriptor::blocks;
+  if (call.has_blocks()) {
+    descriptor.kind |= CallDescriptor::blocks;
+    // There may be gaps between the blocks that this rank sends.
+    if (operation == Operation::all_to_all && call.in_blocks != nullptr)
+      descriptor.count = std::accumulate(call.in_blocks->counts().begin(),
+                                         call.in_blocks->counts().end(), std::int64_t{0});
+  }
   if (call.rows != 1) {
     descriptor.kind |= CallDescriptor::along_axis;
     descriptor.detail |= static_cast<std::uint64_t>(call.rows);
