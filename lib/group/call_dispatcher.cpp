@@ -56,7 +56,7 @@ CallDispatcher::CallDispatcher(std::string name, std::shared_ptr<Connection> con
       runtime_{std::move(runtime)},
       self_{connection_->group.ranks.index_of(runtime_->facts.rank).value()},
       size_{connection_->size()},
-      router_{runtime_->facts.routes, connection_->host(), connection_->group,
+      router_{runtime_->routes, connection_->host(), connection_->group,
               name_in_routes(name_, connection_->group)} {
   recording = &connection_->recordings.host;
   if (runtime_->control == nullptr) return;
@@ -74,7 +74,7 @@ std::uint32_t CallDispatcher::family() const {
 }
 
 void CallDispatcher::require_open(const char* hint) const {
-  if (runtime_->is_closed || !connection_->comm())
+  if (runtime_->is_closed || connection_->is_closed())
     throw ClosedError{fmt::format("'{}' is closed", name_), hint};
 }
 

@@ -71,7 +71,7 @@ WaitPoint CallDispatcher::collective_point(const Call& call, std::uint64_t numbe
       group.ranks, fmt::format("{}, call {}", rankmesh::to_string(descriptor, name_), number),
       fmt::format("{}|{}", identity, number));
   // The group is broken after a failure. An adopted one may be adopted again under its name.
-  if (connection_->owns_communicator()) point.scope = hash_bytes(identity).low;
+  if (!group.is_adopted) point.scope = hash_bytes(identity).low;
   return point;
 }
 

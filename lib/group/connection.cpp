@@ -75,6 +75,7 @@ void Connection::close() {
   retire("it is closed");
   host_.list.clear();
   device_.reset();
+  is_closed_ = true;
   comm_ = {};
   owned_.free();
 }

@@ -121,10 +121,7 @@ std::int32_t GroupCoordinator::local_rank() const noexcept {
   return dispatcher_->runtime()->facts.local_rank;
 }
 
-MPI_Comm GroupCoordinator::native_mpi() const {
-  dispatcher_->require_open("take the handle before close()");
-  return dispatcher_->connection().comm().native();
-}
+MPI_Comm GroupCoordinator::native_mpi() const { return dispatcher_->native_mpi(); }
 
 ncclComm* GroupCoordinator::native_nccl() const {
   dispatcher_->require_open("take the handle before close()");

@@ -46,11 +46,11 @@ std::unique_ptr<Pending> SequenceMessages::start(Call call) const {
 }
 
 bool CallDispatcher::is_usable() const {
-  return !runtime_->is_closed && connection_->comm() && connection_->is_usable();
+  return !runtime_->is_closed && !connection_->is_closed() && connection_->is_usable();
 }
 
 void CallDispatcher::throw_unusable(std::string_view function) const {
-  if (runtime_->is_closed || !connection_->comm())
+  if (runtime_->is_closed || connection_->is_closed())
     throw ClosedError{fmt::format("{}.{} is called after close()", name_, function),
                       runtime_->is_closed ? "close the mesh after its last operation"
                                           : "close the group after its last operation"};
@@ -70,7 +70,7 @@ std::shared_ptr<AsyncOperation> CallDispatcher::operation_of(
   operation->point = WaitPoint::of(std::vector<int>{}, description.activity,
                                    fmt::format("{}|{}", identity, description.identity));
   operation->point.is_call = true;
-  if (connection_->owns_communicator()) operation->point.scope = hash_bytes(identity).low;
+  if (!group.is_adopted) operation->point.scope = hash_bytes(identity).low;
   operation->transport = carrier_of(*connection_);
   operation->sequence = sequence.get();
   operation->is_polled = true;

@@ -32,7 +32,7 @@ RouteQuery query_of(const Call& call, std::int64_t size, bool capture) {
 
 }  // namespace
 
-Router::Router(const RouteTable& routes, const HostTransports& transports,
+Router::Router(ResolvedRoutes& routes, const HostTransports& transports,
                const GroupDescription& group, std::string_view family)
     : size_{group.ranks.size()},
       scope_{std::string{family}, size_, group.nodes, group.has_own_cores} {
@@ -43,7 +43,7 @@ Router::Router(const RouteTable& routes, const HostTransports& transports,
     return;
   }
   const bool has_types = std::ranges::any_of(
-      routes.rules(), [](const RouteRule& rule) { return rule.type.has_value(); });
+      routes.table().rules(), [](const RouteRule& rule) { return rule.type.has_value(); });
   for (std::size_t o = 0; o < operation_count; ++o) {
     Row& row = rows_[o];
     const auto operation = static_cast<Operation>(o);
@@ -68,13 +68,13 @@ Router::Router(const RouteTable& routes, const HostTransports& transports,
 
 // Returns the choices for one operation and type, one per range of sizes. Equal lists are stored
 // once, so the constructor can compare cells by the addresses of their lists.
-const Router::Choice* Router::add(const RouteTable& routes, const HostTransports& transports,
+const Router::Choice* Router::add(ResolvedRoutes& routes, const HostTransports& transports,
                                   const RouteQuery& query) {
   std::vector<Choice> list;
   for (const RouteSegment& segment : routes.resolve(scope_, query)) {
     std::vector<Transport*> candidates;
     for (const std::size_t r : segment.rules) {
-      Transport* transport = transports.find(routes.rules()[r].transport);
+      Transport* transport = transports.find(routes.table().rules()[r].transport);
       if (transport != nullptr && std::ranges::find(candidates, transport) == candidates.end())
         candidates.push_back(transport);
     }

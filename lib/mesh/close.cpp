@@ -49,7 +49,7 @@ void Mesh::close(GroupCoordinator& group) {
   const auto found =
       std::ranges::find(state.dynamic, &group, &std::shared_ptr<GroupCoordinator>::get);
   detail::Connection& connection = detail::GroupAccess::connection(group);
-  if (found == state.dynamic.end() && connection.group.families.empty() && !connection.comm())
+  if (found == state.dynamic.end() && connection.group.families.empty() && connection.is_closed())
     throw ClosedError{fmt::format("close of '{}': the group is already closed", group.name()),
                       "close each group once"};
   if (found == state.dynamic.end())

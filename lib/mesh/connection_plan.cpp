@@ -38,12 +38,11 @@ std::size_t ConnectionPlan::add_group(std::string name, const RankSet& ranks, st
   return groups.size() - 1;
 }
 
-// Counts the creations of the plan, also those that this rank takes no part in, so that the tags
-// are the same on all ranks.
-void ConnectionPlan::add_creation(std::optional<std::size_t> group) {
-  constexpr int tags = 1 << 14;  // in the range that every MPI supports
-  last_tag_ = (last_tag_ + 1) % tags;
-  if (group) creations.push_back({last_tag_, *group});
+// Counts the groups that the plan creates, also those without this rank, so that all members know
+// a group by the same number.
+void ConnectionPlan::number(std::optional<std::size_t> group) {
+  ++last_number_;
+  if (group) groups[*group].number = last_number_;
 }
 
 void ConnectionPlan::add_family(const MeshPlan& plan, std::size_t f, Rank rank,
@@ -72,7 +71,7 @@ void ConnectionPlan::add_family(const MeshPlan& plan, std::size_t f, Rank rank,
       groups[*group].leader = plan.leader(f, place->group);
       if (options.timeout) groups[*group].timeout = Deadline::Duration{*options.timeout};
     }
-    add_creation(is_served ? std::nullopt : group);
+    number(is_served ? std::nullopt : group);
   }
   if (place) {
     if (!group)
@@ -107,7 +106,7 @@ void ConnectionPlan::add_duplicates(const MeshPlan& plan, std::size_t f,
     }
     if (place) coordinators.push_back({name, *duplicate});
     if (plan.has_communicators(f))
-      add_creation(place && groups[*duplicate].ranks.size() > 1 ? duplicate : std::nullopt);
+      number(place && groups[*duplicate].ranks.size() > 1 ? duplicate : std::nullopt);
   }
 }
 

@@ -195,6 +195,7 @@ std::shared_ptr<GroupCoordinator> Mesh::adopt(MPI_Comm comm, std::string name, n
                                             RankSet::of(members_of(view, state.control->comm())));
   auto device =
       nccl == nullptr ? nullptr : state.device->adopt(group, view, nccl, calls == NcclCalls::block);
+  group.is_adopted = true;
   // adopt() is local, so the members cannot create shared memory here.
   detail::SharedTransport shared{nullptr, "it was adopted"};
   detail::Recordings recordings = detail::recordings_of(

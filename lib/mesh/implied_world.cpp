@@ -41,7 +41,7 @@ GroupCoordinator* Mesh::implied_world(std::string_view name) {
   detail::MeshState& state = this->state();
   const auto known = state.worlds.find(name);
   const auto is_open = [&] {
-    return detail::GroupAccess::connection(*known->second).comm() ||
+    return !detail::GroupAccess::connection(*known->second).is_closed() ||
            state.runtime->is_closed;  // operations of a closed mesh throw the right error
   };
   if (known != state.worlds.end() && is_open()) return known->second.get();

@@ -71,6 +71,14 @@ std::string reorder_text(const std::vector<std::int64_t>& reorder) {
                      to_string(hash_bytes(bytes)).substr(0, 8));
 }
 
+// The default rules belong to the release, which is compared too.
+std::string routes_text(const RouteTable& routes) {
+  std::string text;
+  for (const RouteRule& rule : routes.rules())
+    if (rule.source != RouteSource::builtin) text += rule.to_string() + "; ";
+  return text + "then the default rules";
+}
+
 std::string mpi_library() {
   char text[MPI_MAX_LIBRARY_VERSION_STRING];
   int length = 0;
@@ -128,9 +136,11 @@ Agreement agreement_on(const LocalPlan& local, int ranks, const std::string& des
                                               options.share_devices ? ", shared" : ""));
   agreement.add("option reorder", reorder_text(options.reorder));
   if (local.plan) agreement.add("options of families", local.plan->options_text());
-  if (local.routes) agreement.add("routes", local.routes->to_string());
+  if (local.routes) agreement.add("routes", routes_text(*local.routes));
   agreement.add("option transports",
                 fmt::format("{}", fmt::join(std::views::keys(options.transports), ",")));
+  agreement.add("option communicators",
+                options.communicators == Communicators::all ? "all" : "as needed");
   agreement.add("option largest_count", fmt::format("{}", options.largest_count));
   if (local.failure) agreement.fail(local.message);
   return agreement;

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "detail/communicators.hpp"
 #include "detail/job_facts.hpp"
 #include "detail/launcher_hint.hpp"
 #include "detail/local_plan.hpp"
@@ -76,20 +77,6 @@ void warn_of_other_machine(const ControlPlane& control, const RouteTable& routes
                       machine.origin, machine.text, here));
 }
 
-// Creates the communicators of this rank's groups; groups of one rank have none. Only the members
-// of a group take part, and all ranks create their groups in the order of the plan.
-std::vector<mpi::Communicator> make_communicators(const ConnectionPlan& plan,
-                                                  const mpi::CommunicatorView& world) {
-  std::vector<mpi::Communicator> comms(plan.groups.size());
-  for (const auto& [tag, group] : plan.creations) {
-    std::vector<int> members;
-    for (const Rank rank : plan.groups[group].ranks)
-      members.push_back(static_cast<int>(rank.value()));
-    comms[group] = mpi::create_group(world, members, tag);
-  }
-  return comms;
-}
-
 // The devices of the groups of this rank.
 struct OpenDevices {
   std::unique_ptr<DeviceBackend> backend;
@@ -98,20 +85,26 @@ struct OpenDevices {
   std::vector<bool> has_split;                               // per family
 };
 
-OpenDevices open_devices(const MeshPlan& plan, const ConnectionPlan& connections,
-                         const std::vector<mpi::CommunicatorView>& comms, const DeviceProbe& probe,
-                         const JobFacts& facts, const std::shared_ptr<ControlPlane>& control) {
+// Chooses the device of every rank. Collective over the mesh.
+OpenDevices choose_devices(const DeviceProbe& probe, const JobFacts& facts,
+                           const std::shared_ptr<ControlPlane>& control) {
   if (!facts.agree_on_devices) control->all().verify("the choice of devices", probe.agreement);
   auto [backend, why_not] = probe.open(facts.placement, control);
-  OpenDevices devices{std::move(backend), std::move(why_not), {}, {}};
-  devices.transports.resize(comms.size());
+  return {std::move(backend), std::move(why_not), {}, {}};
+}
+
+// Opens the device transports of the groups. Collective over the mesh.
+void open_transports(OpenDevices& devices, const MeshPlan& plan, const ConnectionPlan& connections,
+                     const GroupCommunicators& comms,
+                     const std::shared_ptr<ControlPlane>& control) {
+  devices.transports.resize(connections.groups.size());
   devices.has_split.resize(plan.families().size());
-  if (devices.backend == nullptr) return devices;
+  if (devices.backend == nullptr) return;
   std::vector<bool> asked;
   for (std::size_t f = 0; f < plan.families().size(); ++f) asked.push_back(!plan.options(f).lazy);
   std::vector<DeviceCandidate> candidates;
-  for (std::size_t g = 0; g < comms.size(); ++g)
-    candidates.push_back({&connections.groups[g], comms[g], nullptr});
+  for (std::size_t g = 0; g < connections.groups.size(); ++g)
+    candidates.push_back({&connections.groups[g], comms.view(g), nullptr});
   const DeviceOpening wanted =
       device_opening(plan, control->rank(), candidates, asked, devices.has_split);
   OpenedDevices opened = devices.backend->open(wanted, control->all());
@@ -121,7 +114,6 @@ OpenDevices open_devices(const MeshPlan& plan, const ConnectionPlan& connections
     if (wanted.splits[i].child)
       devices.transports[wanted.splits[i].child->order] = std::move(opened.children[i]);
   devices.has_split = std::move(asked);
-  return devices;
 }
 
 std::shared_ptr<MeshRuntime> make_runtime(const std::shared_ptr<ControlPlane>& control,
@@ -155,40 +147,41 @@ std::unique_ptr<MeshState> make_state(LocalPlan local, MeshOptions options,
   control->open_record(detail::open_record(*control, *local.plan, description, local.settings,
                                            names_of_transports(options)));
   relate_clocks(*control, placement);
+  SegmentLayout layout{*local.plan, ranks_of_node(placement, control->rank()).size()};
   std::vector<NodeSegment> segments =
       make_node_segments(*control, placement,
                          {board_request(placement, control->rank()),
-                          SharedMemoryBackend::request(*local.plan, placement, control->rank())});
+                          SharedMemoryBackend::request(layout, placement, control->rank())});
   control->open_board(detail::open_board(placement, std::move(segments[0]), *control),
                       local.settings.watchdog.value_or(true));
-  auto shared = std::make_unique<SharedMemoryBackend>(local.plan, placement, std::move(segments[1]),
-                                                      control, local.settings.single_copy);
+  auto shared = std::make_unique<SharedMemoryBackend>(
+      std::move(layout), placement, std::move(segments[1]), control, local.settings.single_copy);
   warn_of_other_machine(*control, *local.routes, placement);
 
   ConnectionPlan plan{*local.plan, control->rank(), placement, control->timeout};
-  std::vector<mpi::Communicator> owned = make_communicators(plan, control->comm());
-  std::vector<mpi::CommunicatorView> comms;
-  for (const mpi::Communicator& c : owned)
-    comms.push_back(c ? c.view() : mpi::CommunicatorView{MPI_COMM_SELF});
-  OpenDevices devices = open_devices(*local.plan, plan, comms, local.devices, facts, control);
+  OpenDevices devices = choose_devices(local.devices, facts, control);
+  GroupCommunicators comms = make_communicators(
+      plan, control->comm(), {options, *local.routes, *shared, devices.backend != nullptr});
+  open_transports(devices, *local.plan, plan, comms, control);
   const auto runtime = make_runtime(control, placement, options, devices, shared->readable_memory(),
                                     std::move(*local.routes), local.settings);
 
   std::vector<TransportGroup> groups_of_transports;
-  for (std::size_t g = 0; g < comms.size(); ++g)
-    groups_of_transports.push_back(transport_group(plan.groups[g], comms[g], *control, options));
+  for (std::size_t g = 0; g < plan.groups.size(); ++g)
+    groups_of_transports.push_back(
+        transport_group(plan.groups[g], comms.view(g), *control, options));
   std::vector<ProgramTransports> own =
       open_program_transports(options, groups_of_transports, control->all());
 
   std::vector<std::shared_ptr<Connection>> connections;
-  for (std::size_t g = 0; g < comms.size(); ++g) {
+  for (std::size_t g = 0; g < plan.groups.size(); ++g) {
     Recordings recordings = recordings_of(
         *control, plan.groups[g], devices.backend != nullptr || !options.transports.empty());
     HostTransports host =
-        host_transports(plan.groups[g], comms[g], options, *control,
+        host_transports(plan.groups[g], comms.members[g], options, *control,
                         shared->make_transport(plan.groups[g], recordings.host), std::move(own[g]));
     connections.push_back(std::make_shared<Connection>(
-        std::move(plan.groups[g]), std::move(owned[g]), comms[g], std::move(host),
+        std::move(plan.groups[g]), std::move(comms.owned[g]), comms.view(g), std::move(host),
         std::move(devices.transports[g]), std::move(recordings)));
   }
   std::map<std::string, std::unique_ptr<GroupCoordinator>, std::less<>> named;

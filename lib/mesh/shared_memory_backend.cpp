@@ -11,91 +11,20 @@
 #include "rankmesh/wait/mpi_memory.hpp"
 
 namespace rankmesh::detail {
-namespace {
-
-// The system allocates pages when they are first written, so this limits addresses, not memory.
-constexpr std::size_t largest_segment = std::size_t{1} << 30;
-constexpr std::size_t largest_slot = 64 << 10;
-constexpr std::size_t smallest_slot = 4 << 10;
-
-// Returns the number of communicators that the plan creates for earlier families. The same on every
-// rank.
-std::size_t groups_before(const MeshPlan& plan, std::size_t family) {
-  std::size_t count = 0;
-  for (std::size_t f = 0; f < family; ++f) {
-    if (plan.needs_creation(f)) ++count;
-    if (plan.has_communicators(f)) count += plan.options(f).duplicates.size();
-  }
-  return count;
-}
-
-// Groups with more members send messages over MPI, because each pair of members needs a ring. So do
-// all groups of a node on which the rings would take more than this part of the largest segment.
-constexpr std::int64_t most_members_with_rings = 16;
-constexpr std::size_t most_bytes_of_rings = largest_segment / 4;
-
-// Returns the members of a family's group that one node can have, if they have rings; otherwise 0.
-std::size_t senders_of(const MeshPlan& plan, std::size_t family, std::size_t ranks_on_node) {
-  const std::int64_t senders =
-      std::min(plan.families()[family].group_size(), static_cast<std::int64_t>(ranks_on_node));
-  return senders > most_members_with_rings ? 0 : static_cast<std::size_t>(senders);
-}
-
-// Returns the bytes that the rings of the first `groups` communicators of the plan take on a node.
-// The same on every rank of the node.
-std::size_t bytes_of_rings(const MeshPlan& plan, std::size_t ranks_on_node, std::size_t groups) {
-  std::size_t bytes = 0;
-  std::size_t number = 0;
-  for (std::size_t f = 0; f < plan.families().size(); ++f) {
-    const std::size_t end = groups_before(plan, f + 1);
-    for (; number < std::min(end, groups); ++number)
-      bytes += ranks_on_node * senders_of(plan, f, ranks_on_node) * shm::Ring::size();
-  }
-  return bytes;
-}
-
-// The segment of a node: what its processes tell each other, the rings of all groups, and the areas
-// of all groups.
-struct Size {
-  std::size_t slot = largest_slot;
-  std::size_t processes = 0;
-  std::size_t rings = 0;
-  std::size_t bytes = 0;
-};
-
-// Slots are smaller where many ranks in many groups would need more than the largest segment.
-Size size_of(const MeshPlan& plan, std::size_t ranks) {
-  const std::size_t groups = groups_before(plan, plan.families().size());
-  const std::size_t areas = groups * ranks;
-  Size size;
-  size.processes = NodeMemory::size(ranks);
-  size.rings = bytes_of_rings(plan, ranks, groups);
-  if (size.rings > most_bytes_of_rings) size.rings = 0;
-  const auto total = [&] {
-    return size.processes + size.rings + areas * shm::Area::size(size.slot);
-  };
-  while (size.slot > smallest_slot && total() > largest_segment) size.slot /= 2;
-  if (areas != 0) size.bytes = total();
-  return size;
-}
-
-}  // namespace
-
-SegmentRequest SharedMemoryBackend::request(const MeshPlan& plan, const Placement& placement,
+SegmentRequest SharedMemoryBackend::request(const SegmentLayout& layout, const Placement& placement,
                                             Rank self) {
   const std::size_t ranks = ranks_of_node(placement, self).size();
-  return {"the creation of the node's shared memory", ranks == 1 ? 0 : size_of(plan, ranks).bytes};
+  return {"the creation of the node's shared memory", ranks == 1 ? 0 : layout.bytes()};
 }
 
-SharedMemoryBackend::SharedMemoryBackend(std::shared_ptr<const MeshPlan> plan, Placement placement,
+SharedMemoryBackend::SharedMemoryBackend(SegmentLayout layout, Placement placement,
                                          NodeSegment segment, std::shared_ptr<ControlPlane> control,
                                          SingleCopy single_copy)
-    : plan_{std::move(plan)},
+    : layout_{std::move(layout)},
       placement_{std::move(placement)},
       ranks_on_node_{ranks_of_node(placement_, control->rank()).size()},
       control_{std::move(control)},
-      segment_{std::move(segment.segment)},
-      slot_bytes_{size_of(*plan_, ranks_on_node_).slot} {
+      segment_{std::move(segment.segment)} {
   if (segment.error) {
     why_not_ = segment.error->message();  // the same on all ranks of the node
     control_->log(LogLevel::warning, fmt::format("groups inside this node use MPI: {}", why_not_));
@@ -136,17 +65,6 @@ void SharedMemoryBackend::agree_on_levels() {
   all_nodes_share_memory_ = answers->all != 0;
 }
 
-// Groups of the plan are numbered in the order in which the plan creates them.
-std::size_t SharedMemoryBackend::number_of(const GroupDescription& group) const {
-  const std::size_t f = group.families.front();
-  std::size_t number = groups_before(*plan_, f);
-  if (group.duplicate_key.empty()) return number;
-  const auto& keys = plan_->options(f).duplicates;
-  number += plan_->needs_creation(f) ? 1 : 0;
-  return number +
-         static_cast<std::size_t>(std::ranges::find(keys, group.duplicate_key) - keys.begin());
-}
-
 std::string SharedMemoryBackend::why_not(const GroupDescription& group) const {
   if (group.nodes > 1) return "its members are on several nodes";
   return why_not_;
@@ -168,23 +86,18 @@ ShmTransport::Place SharedMemoryBackend::members_of(const GroupDescription& grou
 }
 
 ShmTransport::Place SharedMemoryBackend::place_of(const GroupDescription& group) const {
-  const std::size_t number = number_of(group);
-  const std::size_t first = number * ranks_on_node_;
-  const Size size = size_of(*plan_, ranks_on_node_);
+  const auto number = static_cast<std::size_t>(group.number - 1);
   ShmTransport::Place place = members_of(group);
-  place.slot_bytes = slot_bytes_;
-  for (const std::int32_t local : place.locals)
-    place.areas.push_back(segment_.data() + size.processes + size.rings +
-                          (first + static_cast<std::size_t>(local)) * shm::Area::size(slot_bytes_));
-  const std::size_t senders = senders_of(*plan_, group.families.front(), ranks_on_node_);
-  if (size.rings == 0 || senders == 0) return place;
-  // Each rank of the node has a place for the rings from the members of its group.
-  std::byte* const rings =
-      segment_.data() + size.processes + bytes_of_rings(*plan_, ranks_on_node_, number);
-  add_rings(place, [&](std::size_t from, std::size_t to) {
-    return rings +
-           (static_cast<std::size_t>(place.locals[to]) * senders + from) * shm::Ring::size();
-  });
+  place.slot_bytes = layout_.slot_bytes();
+  const auto local = [&](std::size_t member) {
+    return static_cast<std::size_t>(place.locals[member]);
+  };
+  for (std::size_t k = 0; k < place.locals.size(); ++k)
+    place.areas.push_back(segment_.data() + layout_.area(number, local(k)));
+  if (layout_.has_rings(number))
+    add_rings(place, [&](std::size_t from, std::size_t to) {
+      return segment_.data() + layout_.ring(number, from, local(to));
+    });
   return place;
 }
 
@@ -247,10 +160,10 @@ SharedTransport SharedMemoryBackend::make_dynamic_transport(const GroupDescripti
     return {nullptr, "its members are on several nodes", {}, "it was created by new_group"};
   ShmTransport::Place place = members_of(group);
   place.recording = recording;
-  place.slot_bytes = largest_slot;
+  place.slot_bytes = SegmentLayout::largest_slot;
   const std::size_t size = shm::Area::size(place.slot_bytes);
   const std::size_t members = place.locals.size();
-  const bool has_rings = group.ranks.size() <= most_members_with_rings;
+  const bool has_rings = group.ranks.size() <= SegmentLayout::most_members_with_rings;
   const std::size_t rings = has_rings ? members * members * shm::Ring::size() : 0;
   try {
     const std::string activity = "the creation of the shared memory of " + group.name;
@@ -299,7 +212,7 @@ std::shared_ptr<const SymmetricWindow> SharedMemoryBackend::allocate(
   if (created.error) throw SharedMemoryError{*created.error};
   window->base = segment.data();
   for (const GroupDescription* group : groups)
-    if (group->ranks.size() > 1 && why_not(*group).empty())
+    if (group->ranks.size() > 1 && reaches(*group))
       window->groups.push_back(place_of(*group).key());
   allocations_.push_back({std::move(segment), window});
   return window;

@@ -53,7 +53,7 @@ void MeshState::tell_peers() const {
   }
   for (const auto& connection : connections) {
     // The program may have freed a communicator that was adopted.
-    if (!connection->owns_communicator()) continue;
+    if (connection->group.is_adopted) continue;
     try {
       connection->leave(why);
     } catch (...) {

@@ -151,13 +151,11 @@ std::uint64_t Recorder::group_number(const std::string& identity,
   const std::uint64_t repeated = equal_groups_[key]++;
   std::string members = ranks.to_string();
   if (members.size() > longest_ranks) members.clear();
-  const nlohmann::json line{
-      {"identity", fmt::format("{:016x}", hash_bytes(fmt::format("{}|{}", key, repeated)).low)},
-      {"names", names},
-      {"size", ranks.size()},
-      {"ranks", members}};
-  const std::string text =
-      line.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace) + "\n";
+  const std::string text = fmt::format(
+      "{{\"identity\":\"{:016x}\",\"names\":{},\"ranks\":\"{}\",\"size\":{}}}\n",
+      hash_bytes(fmt::format("{}|{}", key, repeated)).low,
+      nlohmann::json(names).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace), members,
+      ranks.size());
   const std::uint32_t used = header_->group_bytes_used.load(std::memory_order_relaxed);
   const std::uint64_t number = groups_;
   if (number >= format::unknown_group || used + text.size() > format::group_bytes)

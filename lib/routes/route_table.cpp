@@ -94,7 +94,6 @@ std::vector<RouteSegment> RouteTable::resolve(const RouteScope& scope,
   std::vector<std::int64_t> begins{0};
   for (std::size_t r = 0; r < rules_.size(); ++r) {
     const RouteRule& rule = rules_[r];
-    if (!rule.fits(scope)) continue;
     if (rule.operation && *rule.operation != query.operation &&
         !(is_host_message && is_point_to_point(*rule.operation)))
       continue;
@@ -104,7 +103,7 @@ std::vector<RouteSegment> RouteTable::resolve(const RouteScope& scope,
     if (is_for_device != (query.kind == MemoryKind::device)) continue;
     if (rule.type && (is_host_message || rule.type != query.type)) continue;
     if (rule.capture && *rule.capture != query.capture) continue;
-    if (rule.bytes && !query.bytes) continue;
+    if ((rule.bytes && !query.bytes) || !rule.fits(scope)) continue;
     matching.push_back(r);
     if (!rule.bytes) continue;
     begins.push_back(rule.bytes->begin);

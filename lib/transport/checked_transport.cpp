@@ -106,16 +106,16 @@ class CheckedTransport::PendingMessage final : public Pending {
   bool was_cancelled_ = false;
 };
 
-CheckedTransport::CheckedTransport(mpi::CommunicatorView comm, Options options,
+CheckedTransport::CheckedTransport(const mpi::Members& group, Options options,
                                    detail::GroupMembers members, ShmTransport* shared)
     : options_{options},
-      mpi_{comm, options.largest_count},
+      mpi_{group, options.largest_count},
       shared_{shared},
-      messages_{comm, members} {
+      messages_{group, members} {
   if (shared != nullptr)
-    inside_ = std::make_unique<ComparedTransport>(comm, options.largest_count, *shared);
+    inside_ = std::make_unique<ComparedTransport>(group, options.largest_count, *shared);
   else
-    exchange_ = std::make_unique<detail::CallExchange>(comm, std::move(members));
+    exchange_ = std::make_unique<detail::CallExchange>(group.comm(), std::move(members));
 }
 
 void CheckedTransport::run(const Call& call, Waiter& waiter) {
@@ -203,7 +203,7 @@ void CheckedTransport::advance() {
   if (exchange_ != nullptr)
     exchange_->advance();
   else
-    shared_->advance();
+    inside_->advance();
 }
 
 // With shared memory, the group's transport in shared memory does the same.

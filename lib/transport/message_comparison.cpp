@@ -68,8 +68,8 @@ class MessageComparison::Exchange {
   }
 };
 
-MessageComparison::MessageComparison(mpi::CommunicatorView comm, GroupMembers members)
-    : comm_{comm}, members_{std::move(members)} {}
+MessageComparison::MessageComparison(mpi::Members group, GroupMembers members)
+    : group_{std::move(group)}, members_{std::move(members)} {}
 
 MessageComparison::~MessageComparison() = default;
 
@@ -78,7 +78,7 @@ std::shared_ptr<MessageComparison::Exchange> MessageComparison::begin(const Call
   auto added = std::make_shared<Exchange>();
   added->carry = std::move(carry);
   const auto add = [&](RankInGroup peer, const auto& buffer, bool receives) {
-    if (peer.value() == comm_.rank()) return;  // a message to itself needs no comparison
+    if (peer.value() == group_.rank()) return;  // a message to itself needs no comparison
     const bool on_device = buffer.kind == MemoryKind::device;
     Header header;
     header.mark = members_.key.mark();
@@ -91,7 +91,7 @@ std::shared_ptr<MessageComparison::Exchange> MessageComparison::begin(const Call
     header.count = buffer.count;
     if (receives) header.number = ++receives_;
     const int to = static_cast<int>(peer.value());
-    send_and_forget(comm_, to, members_.key.header_tag(), header);
+    send(to, header);
     added->halves.push_back({to, header, std::nullopt});
   };
   if (call.operation != Operation::recv) add(call.destination, call.in, false);
@@ -101,19 +101,25 @@ std::shared_ptr<MessageComparison::Exchange> MessageComparison::begin(const Call
   return added;
 }
 
+void MessageComparison::send(int member, const Header& header) const {
+  send_and_forget(group_.comm(), group_.rank_of(member), group_.tag_of(members_.key.header_tag()),
+                  header);
+}
+
 void MessageComparison::receive() {
+  MPI_Comm comm = group_.comm().native();
+  const int tag = group_.tag_of(members_.key.header_tag());
   for (;;) {
     int there = 0;
     MPI_Status status;
-    check(MPI_Iprobe(MPI_ANY_SOURCE, members_.key.header_tag(), comm_.native(), &there, &status),
-          "MPI_Iprobe");
+    check(MPI_Iprobe(MPI_ANY_SOURCE, tag, comm, &there, &status), "MPI_Iprobe");
     if (there == 0) return;
     int bytes = 0;
     check(MPI_Get_count(&status, MPI_BYTE, &bytes), "MPI_Get_count");
     if (bytes != sizeof(Header)) return;  // a message of the program
-    Arrived arrived{status.MPI_SOURCE, {}};
-    check(MPI_Recv(&arrived.header, sizeof(Header), MPI_BYTE, status.MPI_SOURCE,
-                   members_.key.header_tag(), comm_.native(), MPI_STATUS_IGNORE),
+    Arrived arrived{group_.member_of(status.MPI_SOURCE), {}};
+    check(MPI_Recv(&arrived.header, sizeof(Header), MPI_BYTE, status.MPI_SOURCE, tag, comm,
+                   MPI_STATUS_IGNORE),
           "MPI_Recv");
     if (arrived.header.mark != members_.key.mark()) continue;
     if (arrived.header.receives == takes_back)
@@ -158,7 +164,7 @@ bool MessageComparison::withdraw(const Exchange& exchange) {
   if (!is_leaving_) {
     Header header = exchange.halves.front().own;
     header.receives = takes_back;
-    send_and_forget(comm_, exchange.halves.front().peer, members_.key.header_tag(), header);
+    send(exchange.halves.front().peer, header);
   }
   forget(exchange);
   return true;
@@ -270,7 +276,7 @@ void MessageComparison::forget(const Exchange& exchange) {
 void MessageComparison::compare(const Half& half) const {
   const Header& theirs = *half.theirs;
   if (half.own.type == theirs.type && half.own.count == theirs.count) return;
-  const int self = comm_.rank();
+  const int self = group_.rank();
   const bool receives = half.own.receives != 0;
   const Header& sender = receives ? theirs : half.own;
   const Header& receiver = receives ? half.own : theirs;

@@ -69,9 +69,11 @@ std::optional<WrongLength> WrongLength::of(int code, const MPI_Status& status,
   return WrongLength{is_known ? std::optional<std::int64_t>{bytes} : std::nullopt, expected};
 }
 
-void run_message(const Call& call, MPI_Comm comm, std::int64_t largest) {
-  const int to = static_cast<int>(call.destination.value());
-  const int from = static_cast<int>(call.source.value());
+void run_message(const Call& call, const mpi::Members& members, std::int64_t largest) {
+  MPI_Comm comm = members.comm().native();
+  const int to = members.rank_of(call.destination.value());
+  const int from = members.rank_of(call.source.value());
+  const int tag = members.tag_of(call.tag);
   MPI_Status status{};
   // A message that is too long has ended the receive.
   const auto check_receive = [&](int code, const char* function) {
@@ -83,11 +85,11 @@ void run_message(const Call& call, MPI_Comm comm, std::int64_t largest) {
   };
   if (call.operation == Operation::send) {
     const CountedType in{call.in.count, call.in.type, largest};
-    return check(MPI_Send(call.in.data, in.count(), in.type(), to, call.tag, comm), "MPI_Send");
+    return check(MPI_Send(call.in.data, in.count(), in.type(), to, tag, comm), "MPI_Send");
   }
   const CountedType out{call.out.count, call.out.type, largest};
   const auto receive = [&] {
-    return MPI_Recv(call.out.data, out.count(), out.type(), from, call.tag, comm, &status);
+    return MPI_Recv(call.out.data, out.count(), out.type(), from, tag, comm, &status);
   };
   if (call.operation == Operation::recv) {
     check_receive(receive(), "MPI_Recv");
@@ -95,7 +97,7 @@ void run_message(const Call& call, MPI_Comm comm, std::int64_t largest) {
     const CountedType in{call.in.count, call.in.type, largest};
     if (call.in.bytes() <= early_bytes) {
       MPI_Request sent = MPI_REQUEST_NULL;
-      check(MPI_Isend(call.in.data, in.count(), in.type(), to, call.tag, comm, &sent), "MPI_Isend");
+      check(MPI_Isend(call.in.data, in.count(), in.type(), to, tag, comm, &sent), "MPI_Isend");
       // Both operations must end before an error is thrown, because MPI uses
       // the buffers until then.
       const int received = receive();
@@ -103,8 +105,8 @@ void run_message(const Call& call, MPI_Comm comm, std::int64_t largest) {
       check(done, "MPI_Wait");
       check_receive(received, "MPI_Recv");
     } else {
-      check_receive(MPI_Sendrecv(call.in.data, in.count(), in.type(), to, call.tag, call.out.data,
-                                 out.count(), out.type(), from, call.tag, comm, &status),
+      check_receive(MPI_Sendrecv(call.in.data, in.count(), in.type(), to, tag, call.out.data,
+                                 out.count(), out.type(), from, tag, comm, &status),
                     "MPI_Sendrecv");
     }
   }
@@ -127,14 +129,17 @@ int returning_errors(MPI_Comm comm, bool is_foreign, Action&& action) {
 
 }  // namespace
 
-MpiMessage::MpiMessage(const Call& call, MPI_Comm comm, std::int64_t largest, bool is_foreign)
-    : comm_{comm}, is_foreign_{is_foreign}, expected_{call.out.bytes()} {
+MpiMessage::MpiMessage(const Call& call, const mpi::Members& members, std::int64_t largest,
+                       bool is_foreign)
+    : comm_{members.comm().native()}, is_foreign_{is_foreign}, expected_{call.out.bytes()} {
+  MPI_Comm comm = comm_;
+  const int tag = members.tag_of(call.tag);
   if (call.operation != Operation::send) {
     const CountedType out{call.out.count, call.out.type, largest};
     check(returning_errors(comm, is_foreign,
                            [&] {
                              return MPI_Irecv(call.out.data, out.count(), out.type(),
-                                              static_cast<int>(call.source.value()), call.tag, comm,
+                                              members.rank_of(call.source.value()), tag, comm,
                                               &receive_);
                            }),
           "MPI_Irecv");
@@ -144,8 +149,8 @@ MpiMessage::MpiMessage(const Call& call, MPI_Comm comm, std::int64_t largest, bo
     check(returning_errors(comm, is_foreign,
                            [&] {
                              return MPI_Isend(call.in.data, in.count(), in.type(),
-                                              static_cast<int>(call.destination.value()), call.tag,
-                                              comm, &send_);
+                                              members.rank_of(call.destination.value()), tag, comm,
+                                              &send_);
                            }),
           "MPI_Isend");
   }

@@ -34,7 +34,7 @@ void combine(void* left, void* right, int* count, MPI_Datatype* type) {
 
 }  // namespace
 
-MpiUserOperation::MpiUserOperation(UserReduction& reduction) : reduction_{reduction} {
+MpiUserOperation::MpiUserOperation(UserReduction& reduction) {
   mpi::check(MPI_Type_contiguous(static_cast<int>(reduction.element_bytes()), MPI_BYTE, &type_),
              "MPI_Type_contiguous");
   mpi::check(MPI_Type_commit(&type_), "MPI_Type_commit");
@@ -49,17 +49,17 @@ MpiUserOperation::~MpiUserOperation() {
   if (type_ != MPI_DATATYPE_NULL) MPI_Type_free(&type_);
 }
 
-void MpiUserOperation::check() const {
-  if (reduction_.failure() == nullptr) return;
+void check_user(const UserReduction& reduction) {
+  if (reduction.failure() == nullptr) return;
   std::string reason = "an exception of another kind";
   try {
-    std::rethrow_exception(reduction_.failure());
+    std::rethrow_exception(reduction.failure());
   } catch (const std::exception& error) {
     reason = error.what();
   } catch (...) {  // `reason` already says so
   }
   try {
-    std::rethrow_exception(reduction_.failure());
+    std::rethrow_exception(reduction.failure());
   } catch (...) {
     std::throw_with_nested(detail::FailedReduction{
         "a reduction function threw on this rank: " + reason,

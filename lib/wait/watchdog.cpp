@@ -124,7 +124,6 @@ class Watchdog {
         },
         this);
     if (error != 0) throw std::system_error{error, std::generic_category()};
-    ::pthread_setname_np(thread_, "rankmesh-watch");
   }
   ~Watchdog() {
     {
@@ -148,6 +147,7 @@ class Watchdog {
 
  private:
   void run() {
+    ::pthread_setname_np(::pthread_self(), "rankmesh-watch");
     std::unique_lock lock{mutex_};
     constexpr std::chrono::milliseconds tick{250};
     while (!changed_.wait_for(lock, tick, [this] { return is_over_; })) {

@@ -3,7 +3,9 @@
 // profiling interface, and compares them with the formula of docs/performance.md.
 #include <cstdio>
 #include <map>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "rankmesh/rankmesh.hpp"
 
@@ -70,16 +72,39 @@ bool is_as_expected(const char* what, const std::map<std::string, long>& expecte
   return false;
 }
 
-bool check(const std::string& mesh_text, long nodes) {
+// Makes calls that shared memory does not carry. None of them may create anything.
+void use(rankmesh::GroupCoordinator& group) {
+  std::vector<double> large(100000), received(large.size());
+  group.send_recv(large, received, rankmesh::next, rankmesh::prev);
+  group.all_reduce(large, [](double a, double b) { return a + b; });
+  const auto members = static_cast<std::size_t>(group.size());
+  const std::vector<std::size_t> counts(members, large.size() / members);
+  group.all_gather_v(std::span{large}.first(counts[0]), received, counts);
+  group.broadcast_async(large, 0).wait();
+}
+
+// @param communicators  Which groups are to have communicators of their own.
+bool check(const std::string& mesh_text, long nodes,
+           rankmesh::Communicators communicators = rankmesh::Communicators::as_needed) {
   rankmesh::MeshOptions options;
   options.devices = rankmesh::DeviceUse::off;
   options.check = false;  // it sends messages when groups are closed
+  options.communicators = communicators;
   calls.clear();
   rankmesh::Mesh mesh{MPI_COMM_WORLD, mesh_text, options};
-  const auto groups = static_cast<long>(mesh.plan().communicators(mesh.rank()).size());
   // The agreement; the facts of all ranks; the communicator of the mesh; in each node, where its
-  // memory is, whether the others have mapped it, and the outcome; the groups of this rank.
+  // memory is, whether the others have mapped it, and the outcome; the groups of this rank, without
+  // those inside its node.
   const rankmesh::Placement& placement = mesh.placement();
+  long groups = 0;
+  long without = 0;  // communicator
+  for (const rankmesh::CommunicatorUse& use : mesh.plan().communicators(mesh.rank())) {
+    const bool is_inside = placement.nodes_of(use.ranks) == 1;
+    if (is_inside && communicators == rankmesh::Communicators::as_needed)
+      ++without;
+    else
+      ++groups;
+  }
   const int node = placement.node(mesh.rank());
   long on_node = 0;
   for (int r = 0; r < placement.world_size(); ++r) on_node += placement.node(r) == node ? 1 : 0;
@@ -92,10 +117,19 @@ bool check(const std::string& mesh_text, long nodes) {
   if (nodes > 1) calls.erase("Send");
   if (groups > 0) expected["Comm_create_group"] = groups;
   bool is_right = is_as_expected(("open " + mesh_text).c_str(), expected);
+  for (const rankmesh::GroupFamily& family : mesh.plan().families())
+    if (mesh[family.name()].size() > 1) use(mesh[family.name()]);
+  for (const char* name : {"Comm_create", "Comm_create_group", "Comm_split", "Comm_dup"})
+    if (calls[name] != (expected.contains(name) ? expected[name] : 0)) is_right = false;
+  // A group gets a communicator when the program asks for it.
+  calls.clear();
+  for (const rankmesh::GroupFamily& family : mesh.plan().families())
+    (void)mesh[family.name()].native_mpi();
+  is_right = calls["Comm_create_group"] == without && is_right;
   calls.clear();
   mesh.close();
   is_right = is_as_expected(("close " + mesh_text).c_str(),
-                            {{"Iallreduce", 1}, {"Comm_free", groups + 1}}) &&
+                            {{"Iallreduce", 1}, {"Comm_free", groups + without + 1}}) &&
              is_right;
   return is_right;
 }
@@ -107,10 +141,14 @@ int main(int argc, char** argv) {
   const long nodes = argc > 1 ? std::stol(argv[1]) : 1;
   int size = 0;
   MPI_Comm_size(MPI_COMM_WORLD, &size);
-  bool is_right = check("tp=" + std::to_string(size), nodes);
+  bool is_right = check("dp=1,tp=" + std::to_string(size), nodes);
   is_right = check("dp=auto,tp=1", nodes) && is_right;
   if (size % 16 == 0)
-    is_right = check("pp=2,dp=2,cp=2,ep=2,tp=" + std::to_string(size / 16), nodes) && is_right;
+    for (const auto communicators :
+         {rankmesh::Communicators::as_needed, rankmesh::Communicators::all})
+      is_right =
+          check("pp=2,dp=2,cp=2,ep=2,tp=" + std::to_string(size / 16), nodes, communicators) &&
+          is_right;
   int wrong = is_right ? 0 : 1;
   PMPI_Allreduce(MPI_IN_PLACE, &wrong, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
   return wrong == 0 ? 0 : 1;

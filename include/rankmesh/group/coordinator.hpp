@@ -111,12 +111,22 @@ class RANKMESH_API GroupCoordinator : public NearMisses {
   /// Returns whether this rank is the last member.
   [[nodiscard]] bool is_last() const noexcept { return self_.value() + 1 == size_; }
 
-  /// Returns the group's MPI communicator, which the mesh owns. For a group of one rank, returns
-  /// MPI_COMM_SELF. The program may use the communicator under these rules:
+  /// Returns the group's MPI communicator, which the mesh owns and close() frees. For a group of
+  /// one rank, returns MPI_COMM_SELF. Call the function on all members, in the same order relative
+  /// to the group's other operations: a group inside one node usually has no communicator (see
+  /// MeshOptions::communicators), and the first call creates it, which is collective over the group
+  /// and blocks. This begins with a barrier of the group, whose deadline and errors apply. Later
+  /// calls are local.
+  ///
+  /// The error handler of the communicator is MPI_ERRORS_RETURN; rankmesh relies on it, so the
+  /// program must not set another one. An adopted communicator keeps the handler of the program.
+  /// The program may use the communicator under these rules:
   /// - All members must issue collectives on the communicator in the same order relative to the
   ///   group's other operations.
   /// - The tags of messages must be less than 16384, and must differ from the tags of every send()
   ///   and recv() that is in flight.
+  /// @throws MismatchError if other members make another call of the group instead.
+  /// @throws TimeoutError if members are missing at the deadline of the barrier.
   /// @throws ClosedError if the mesh or the group is closed.
   [[nodiscard]] MPI_Comm native_mpi() const;
   /// Returns the group's NCCL communicator (an ncclComm_t), which the mesh owns. For a group of one

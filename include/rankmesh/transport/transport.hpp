@@ -38,9 +38,9 @@ class RANKMESH_API Pending {
   /// Returns whether MPI has begun the operation, so that it may use the buffers until the
   /// operation is complete.
   [[nodiscard]] virtual bool is_in_mpi() const { return false; }
-  /// Returns whether this member has not yet told the other members of the operation, because
-  /// too many operations are in flight. The other members then wait until this process calls
-  /// rankmesh again.
+  /// Returns whether other members wait for something that this member only does in a later call of
+  /// rankmesh: it has not told them of the operation, because too many operations are in flight, or
+  /// it has not posted all messages of the operation.
   [[nodiscard]] virtual bool is_backlogged() const { return false; }
   /// Begins to cancel a receive. Local; never blocks. Afterwards test() returns true when the
   /// receive has ended, and was_cancelled() says how. By default the operation goes on. Only the

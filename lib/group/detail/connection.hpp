@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One communicator and its transports.
+// The transports of one group, and its communicator if it has one.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "rankmesh/base/deadline.hpp"
@@ -38,6 +39,15 @@ struct GroupDescription {
   std::int32_t nodes = 1;           ///< The number of nodes of the members.
   bool has_own_cores = true;        ///< Whether all ranks on these nodes have a core each.
   BatchPlace place;                 ///< The place of its operations in a batch.
+  /// The number of the group among those that the plan creates, from 1; the same on all members,
+  /// and different for groups that have a member in common. 0 for groups of one rank, and for
+  /// dynamic and adopted groups.
+  std::int64_t number = 0;
+  bool is_adopted = false;  ///< Whether the communicator belongs to the program.
+
+  /// Returns the tag of the creation of the group's communicator, from the tags that every MPI
+  /// supports. Members create their common groups in the order of the plan.
+  [[nodiscard]] int creation_tag() const { return static_cast<int>(number % (1 << 14)); }
 };
 
 /// Holds the transports of a group for host memory, the same on all members. Routes
@@ -60,14 +70,15 @@ struct Recordings {
   Recording host{}, device{};
 };
 
-/// Owns one communicator and its transports. Families with equal groups share a
-/// connection, so their operations have one common order. Coordinators hold it; it refers
+/// Owns the transports of a group, and its communicator if it has one. Families with equal groups
+/// share a connection, so their operations have one common order. Coordinators hold it; it refers
 /// neither to them nor to the mesh.
 class RANKMESH_API Connection {
  public:
-  /// @param owned   The group's communicator; empty for groups of one rank and adopted groups.
-  /// @param comm    The communicator of the operations: a view of `owned`,
-  ///                MPI_COMM_SELF, or the program's.
+  /// @param owned   The group's communicator; empty for groups of one rank, for adopted groups, and
+  ///                for groups that need none.
+  /// @param comm    A view of `owned`, MPI_COMM_SELF, or the communicator of the program; empty for
+  ///                a group that needs none.
   /// @param device  Null if the group has no device transport; a lazy family gets it later.
   Connection(GroupDescription group, mpi::Communicator owned, mpi::CommunicatorView comm,
              HostTransports host, std::unique_ptr<DeviceTransport> device,
@@ -81,9 +92,17 @@ class RANKMESH_API Connection {
   const Recordings recordings;
 
   [[nodiscard]] std::int64_t size() const { return size_; }
-  /// Returns the communicator; an empty view after the connection was closed.
+  /// Returns the communicator of exactly these members; an empty view if the group has none, or
+  /// after the connection was closed.
   [[nodiscard]] const mpi::CommunicatorView& comm() const { return comm_; }
   [[nodiscard]] bool owns_communicator() const { return static_cast<bool>(owned_); }
+  /// Gives a group that has none a communicator, for the program's own calls of MPI. The transports
+  /// do not use it. close() frees it.
+  void own(mpi::Communicator communicator) {
+    owned_ = std::move(communicator);
+    comm_ = owned_.view();
+  }
+  [[nodiscard]] bool is_closed() const { return is_closed_; }
   [[nodiscard]] const HostTransports& host() const { return host_; }
   [[nodiscard]] DeviceTransport* device() const { return device_.get(); }
   /// Adds the device transport of a lazy family's group.
@@ -115,7 +134,7 @@ class RANKMESH_API Connection {
     if (is_usable()) why_unusable_ = why;
   }
   /// Closes the connection and frees its transports and its communicator.
-  /// Collective over the group.
+  /// Collective over the group, if it has a communicator.
   void close();
 
   /// Returns the number of the next collective call that is issued, from 1; the same on all
@@ -144,6 +163,7 @@ class RANKMESH_API Connection {
   std::uint64_t last_call_ = 0;
   std::uint64_t last_device_call_ = 0;
   std::string why_unusable_;
+  bool is_closed_ = false;
 };
 
 }  // namespace rankmesh::detail

@@ -17,6 +17,7 @@
 #include "rankmesh/base/index.hpp"
 #include "rankmesh/export.hpp"
 #include "rankmesh/routes/route_table.hpp"
+#include "resolved_routes.hpp"
 #include "slow_path_reasons.hpp"
 #include "transport/detail/node_memory.hpp"
 #include "wait/detail/control_plane.hpp"
@@ -57,6 +58,7 @@ struct MeshRuntime : std::enable_shared_from_this<MeshRuntime> {
   [[nodiscard]] const CallRanges* ranges() const { return facts.ranges ? &*facts.ranges : nullptr; }
 
   const MeshFacts facts;
+  ResolvedRoutes routes{facts.routes};
   const std::shared_ptr<ControlPlane> control;
   SlowPathReasons slow_path;
   OperationsInFlight in_flight;

@@ -11,6 +11,7 @@
 #include "connection.hpp"
 #include "rankmesh/routes/route_table.hpp"
 #include "rankmesh/transport/transport.hpp"
+#include "resolved_routes.hpp"
 
 namespace rankmesh::detail {
 
@@ -61,7 +62,7 @@ constexpr RoutedBytes routed_bytes(Operation operation) {
 class Router {
  public:
   /// @param family  The name of the family, for rules; empty for dynamic groups.
-  Router(const RouteTable& routes, const HostTransports& transports, const GroupDescription& group,
+  Router(ResolvedRoutes& routes, const HostTransports& transports, const GroupDescription& group,
          std::string_view family);
 
   /// Returns the transport of a checked call on host memory.
@@ -133,7 +134,7 @@ class Router {
     }
     return choice->only != nullptr ? *choice->only : first_that_supports(*choice, call);
   }
-  const Choice* add(const RouteTable& routes, const HostTransports& transports,
+  const Choice* add(ResolvedRoutes& routes, const HostTransports& transports,
                     const RouteQuery& query);
 
   std::int64_t size_;

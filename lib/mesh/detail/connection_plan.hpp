@@ -17,11 +17,6 @@ namespace rankmesh::detail {
 
 /// Computes the connections of one rank from the plan of the mesh, without communication.
 struct ConnectionPlan {
-  /// The creation of a communicator by the members of its group.
-  struct Creation {
-    int tag = 0;            ///< The same on all members.
-    std::size_t group = 0;  ///< The index in `groups`.
-  };
   /// A coordinator of this rank.
   struct Coordinator {
     std::string name;  ///< The name of the family, or `name[key]` for a duplicate.
@@ -29,8 +24,6 @@ struct ConnectionPlan {
   };
 
   std::vector<GroupDescription> groups;  ///< In the order in which they are created and freed.
-  /// In the order of the plan, so that any two ranks create their common groups in one order.
-  std::vector<Creation> creations;
   std::vector<Coordinator> coordinators;
 
   /// @param timeout  The timeout of the operations of those families that set no timeout
@@ -44,11 +37,11 @@ struct ConnectionPlan {
   void add_duplicates(const MeshPlan& plan, std::size_t family,
                       const std::optional<GroupIndex>& place, std::optional<std::size_t> group,
                       const Placement& placement);
-  void add_creation(std::optional<std::size_t> group);
+  void number(std::optional<std::size_t> group);
   std::size_t add_group(std::string name, const RankSet& ranks, std::size_t family,
                         const Placement& placement, Deadline::Duration timeout);
 
-  int last_tag_ = 0;
+  std::int64_t last_number_ = 0;
 };
 
 /// Returns the name of a duplicate communicator: `name[key]`.

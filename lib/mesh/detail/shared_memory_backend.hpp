@@ -15,9 +15,9 @@
 #include "node_segments.hpp"
 #include "rankmesh/base/settings.hpp"
 #include "rankmesh/base/symmetric_window.hpp"
-#include "rankmesh/layout/mesh_plan.hpp"
 #include "rankmesh/layout/placement.hpp"
 #include "rankmesh/transport/shared_segment.hpp"
+#include "segment_layout.hpp"
 #include "transport/detail/hierarchical_transport.hpp"
 #include "transport/detail/node_memory.hpp"
 #include "transport/detail/shm_transport.hpp"
@@ -40,18 +40,19 @@ struct SharedTransport {
 class SharedMemoryBackend {
  public:
   /// Returns the segment that the groups of a plan need on this rank's node.
-  static SegmentRequest request(const MeshPlan& plan, const Placement& placement, Rank self);
+  static SegmentRequest request(const SegmentLayout& layout, const Placement& placement, Rank self);
   /// Takes the node's segment, and finds out whether the ranks of the node can read each other's
   /// memory. Collective over the node; blocks, but sends no message. If the segment could not be
   /// created, the groups of the node use MPI, and why_not() returns the reason.
   /// @throws TimeoutError if ranks are missing; the error names them.
-  SharedMemoryBackend(std::shared_ptr<const MeshPlan> plan, Placement placement,
-                      NodeSegment segment, std::shared_ptr<ControlPlane> control,
-                      SingleCopy single_copy);
+  SharedMemoryBackend(SegmentLayout layout, Placement placement, NodeSegment segment,
+                      std::shared_ptr<ControlPlane> control, SingleCopy single_copy);
   ~SharedMemoryBackend() { close_windows(); }
   SharedMemoryBackend(const SharedMemoryBackend&) = delete;
   SharedMemoryBackend& operator=(const SharedMemoryBackend&) = delete;
 
+  /// Returns whether all members of a group share the memory of this node. The same on all members.
+  [[nodiscard]] bool reaches(const GroupDescription& group) const { return why_not(group).empty(); }
   /// Creates the transport of a group of the plan. Local.
   [[nodiscard]] SharedTransport make_transport(const GroupDescription& group,
                                                const Recording& recording) const;
@@ -87,14 +88,13 @@ class SharedMemoryBackend {
   /// Adds the rings between this member and all members.
   static void add_rings(ShmTransport::Place& place,
                         const std::function<std::byte*(std::size_t from, std::size_t to)>& ring);
-  [[nodiscard]] std::size_t number_of(const GroupDescription& group) const;
 
   struct Allocation {
     SharedSegment segment;
     std::shared_ptr<SymmetricWindow> window;
   };
 
-  std::shared_ptr<const MeshPlan> plan_;
+  SegmentLayout layout_;
   Placement placement_;
   std::size_t ranks_on_node_;
   std::shared_ptr<ControlPlane> control_;
@@ -102,7 +102,6 @@ class SharedMemoryBackend {
   std::shared_ptr<NodeMemory> memory_;  // null if the node has no segment
   std::string why_not_;
   bool all_nodes_share_memory_ = false;  // with several nodes
-  std::size_t slot_bytes_ = 0;
   std::vector<Allocation> allocations_;
 };
 

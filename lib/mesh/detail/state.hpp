@@ -22,6 +22,7 @@
 #include "rankmesh/layout/mesh_plan.hpp"
 #include "rankmesh/layout/placement.hpp"
 #include "rankmesh/mesh/options.hpp"
+#include "rankmesh/mpi/members.hpp"
 #include "rankmesh/spec/mesh_spec.hpp"
 #include "rendezvous.hpp"
 #include "shared_memory_backend.hpp"
@@ -65,8 +66,10 @@ struct MeshState {
 };
 
 /// Creates the transports of a group for host memory. Local.
+/// @param members  Without a communicator of their own only if there is a transport in shared
+///                 memory, and no transport of the program.
 /// @param own  The transports of the program; see open_program_transports().
-HostTransports host_transports(const GroupDescription& group, const mpi::CommunicatorView& comm,
+HostTransports host_transports(const GroupDescription& group, const mpi::Members& members,
                                const MeshOptions& options, const ControlPlane& control,
                                SharedTransport shared, ProgramTransports own);
 

@@ -32,10 +32,6 @@ class MpiCall {
 
   /// Issues the call. Blocks until it is complete, unless there are requests.
   void operator()();
-  /// Throws if a user's reduction has thrown. Call it once the operation is complete.
-  void check_user() const {
-    if (user_) user_->check();
-  }
 
  private:
   // The counts and displacements of a v-form, as arrays of int for MPI.

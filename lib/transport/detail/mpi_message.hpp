@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "rankmesh/mpi/members.hpp"
 #include "rankmesh/mpi/native.hpp"
 #include "rankmesh/transport/transport.hpp"
 #include "wrong_length.hpp"
@@ -15,7 +16,7 @@ namespace rankmesh::detail {
 /// every instruction counts here.
 /// @param largest  The largest number of elements in one count of MPI.
 /// @throws UsageError if the message that arrived does not have the expected length.
-void run_message(const Call& call, MPI_Comm comm, std::int64_t largest);
+void run_message(const Call& call, const mpi::Members& members, std::int64_t largest);
 
 /// A message in flight, or both messages of a send_recv. test() throws WrongLength if the message
 /// that has arrived does not have the expected length.
@@ -23,7 +24,7 @@ class MpiMessage final : public Pending {
  public:
   /// Starts send, recv or send_recv; does not block.
   /// @param is_foreign  Whether the communicator has a handler of the program.
-  MpiMessage(const Call& call, MPI_Comm comm, std::int64_t largest, bool is_foreign);
+  MpiMessage(const Call& call, const mpi::Members& members, std::int64_t largest, bool is_foreign);
   bool test() override;
   [[nodiscard]] bool is_in_mpi() const override {
     return receive_ != MPI_REQUEST_NULL || send_ != MPI_REQUEST_NULL;

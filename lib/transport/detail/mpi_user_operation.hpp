@@ -19,14 +19,14 @@ class MpiUserOperation {
 
   [[nodiscard]] MPI_Datatype type() const noexcept { return type_; }
   [[nodiscard]] MPI_Op op() const noexcept { return op_; }
-  /// Reports an exception of the function on this rank; call it once the operation is complete.
-  /// @throws UsageError if the function threw an exception, which is nested in the error.
-  void check() const;
 
  private:
-  UserReduction& reduction_;
   MPI_Datatype type_ = MPI_DATATYPE_NULL;
   MPI_Op op_ = MPI_OP_NULL;
 };
+
+/// Reports an exception of the function on this rank; call it once the operation is complete.
+/// @throws UsageError if the function threw an exception, which is nested in the error.
+void check_user(const UserReduction& reduction);
 
 }  // namespace rankmesh

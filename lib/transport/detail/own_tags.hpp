@@ -33,5 +33,12 @@ struct GroupKey {
 [[nodiscard]] constexpr int level_tag(bool is_odd) { return is_odd ? 19991 : 19990; }
 /// The tag of the text in which a node tells the others that their calls differ.
 inline constexpr int level_note_tag = 19992;
+/// The tag of the messages of a collective. Only groups without a communicator of their own send
+/// them; the tags are those of control queues, which use communicators of their own.
+/// @param number  The number of the collective among those that are carried in this way. More than
+///                8,192 of them are never in flight.
+[[nodiscard]] constexpr int collective_tag(std::uint64_t number) {
+  return 20000 + static_cast<int>(number % 8192);
+}
 
 }  // namespace rankmesh::detail

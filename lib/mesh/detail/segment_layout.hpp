@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Where the groups of a mesh lie in the segment of a node.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "rankmesh/layout/mesh_plan.hpp"
+
+namespace rankmesh::detail {
+
+/// Divides the segment of a node: what its processes tell each other, then the rings of all groups,
+/// then the areas of all groups. The same on every rank of the node. Groups have the numbers of
+/// GroupDescription::number, less 1.
+class SegmentLayout {
+ public:
+  /// Groups with more members send messages over MPI, because each pair of members needs a ring.
+  static constexpr std::int64_t most_members_with_rings = 16;
+  static constexpr std::size_t largest_slot = 64 << 10;
+
+  SegmentLayout(const MeshPlan& plan, std::size_t ranks_on_node);
+
+  [[nodiscard]] std::size_t bytes() const { return bytes_; }
+  [[nodiscard]] std::size_t slot_bytes() const { return slot_bytes_; }
+  /// Returns whether the members of a group have rings.
+  [[nodiscard]] bool has_rings(std::size_t group) const {
+    return has_rings_ && groups_[group].senders > 0;
+  }
+  /// Returns the place of the ring from one member of a group to another one.
+  /// @param from   The place of the sender among the members.
+  /// @param local  The number of the receiver on the node.
+  [[nodiscard]] std::size_t ring(std::size_t group, std::size_t from, std::size_t local) const;
+  /// Returns the place of the area of a member of a group.
+  /// @param local  The number of the member on the node.
+  [[nodiscard]] std::size_t area(std::size_t group, std::size_t local) const;
+
+ private:
+  struct Group {
+    std::size_t senders = 0;  // the members that one node can have; 0 if they have no rings
+    std::size_t rings = 0;    // where the rings of the group begin
+  };
+  void add_group(std::int64_t size);
+
+  std::size_t ranks_;
+  std::vector<Group> groups_;
+  bool has_rings_ = true;
+  std::size_t end_of_rings_ = 0;
+  std::size_t slot_bytes_ = largest_slot;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace rankmesh::detail
