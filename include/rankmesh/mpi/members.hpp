@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <ranges>
 #include <utility>
 #include <vector>
 
