@@ -131,11 +131,6 @@ void MessageCollective::receive(std::int64_t member, std::byte* data, std::int64
         "MPI_Irecv");
 }
 
-template <class Visit>
-void MessageCollective::for_each_other(Visit&& visit) const {
-  for (std::int64_t k = 1; k < size_; ++k) visit((self_ + k) % size_);
-}
-
 // The block of a member in `in` or `out`.
 ConstBuffer MessageCollective::in_block(std::int64_t member, std::int64_t count) const {
   if (call_.in_blocks == nullptr) return call_.in.slice(member * count, count);

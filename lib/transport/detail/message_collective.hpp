@@ -99,7 +99,9 @@ class MessageCollective {
   // Calls visit(member) for each other member, beginning after this one, so that not all members
   // send to the same one first.
   template <class Visit>
-  void for_each_other(Visit&& visit) const;
+  void for_each_other(Visit&& visit) const {
+    for (std::int64_t k = 1; k < size_; ++k) visit((self_ + k) % size_);
+  }
   [[nodiscard]] ConstBuffer in_block(std::int64_t member, std::int64_t count) const;
   [[nodiscard]] Buffer out_block(std::int64_t member, std::int64_t count) const;
   [[nodiscard]] bool is_root() const { return call_.root.value() == self_; }
