@@ -78,7 +78,8 @@ struct Estimator {
     const std::int64_t at_ends =
         model.vocabulary == 0 ? 0 : (model.sequence_parallel ? 5 : 4) * model.hidden + 6;
     add("tp",
-        Volume{count * blocks}
+        Volume{count}
+            .times(blocks)
             .times(model.hidden)
             .plus(at_ends)
             .times(model.microbatches)
