@@ -27,12 +27,12 @@ class Attention : public Part {
     const Slice all{Slice::of(width_, 1, 0)}, mine{width_, tp_};
     // As in GPT-2, the layers that add to x begin smaller where there are more of them.
     const Real small = Real(0.02) / std::sqrt(2 * static_cast<Real>(config.layers));
-    parameters = {{Kind::replicated, 1, width_, 1, all, 0, 1},      // gain
-                  {Kind::replicated, 1, width_, 1, all, 0},         // bias
-                  {Kind::divided, 3, width_, width_, mine, 0.02},   // qkv
-                  {Kind::divided, 3, width_, 1, mine, 0},           // qkv_bias
-                  {Kind::divided, width_, width_, 1, mine, small},  // out
-                  {Kind::replicated, 1, width_, 1, all, 0}};        // out_bias
+    parameters = {{"attention.gain", Kind::replicated, 1, width_, 1, all, 0, 1},
+                  {"attention.bias", Kind::replicated, 1, width_, 1, all, 0},
+                  {"attention.qkv", Kind::divided, 3, width_, width_, mine, 0.02},
+                  {"attention.qkv_bias", Kind::divided, 3, width_, 1, mine, 0},
+                  {"attention.out", Kind::divided, width_, width_, 1, mine, small},
+                  {"attention.out_bias", Kind::replicated, 1, width_, 1, all, 0}};
   }
 
   Values forward(const Weights& w, Values x) override {

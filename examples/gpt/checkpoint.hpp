@@ -1,84 +1,76 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Checkpoints. A checkpoint has the elements of the whole model in the order of their numbers, so
-// another mesh can continue: each rank writes and reads those that it has.
+// Checkpoints: the tensors of the model in files, from which any mesh can continue.
 #pragma once
 
-#include <cstdio>
+#include <array>
 #include <filesystem>
-#include <fstream>
 #include <sstream>
 #include <string>
+#include <vector>
 
-#include "model.hpp"
+#include <rankmesh/exchange/checkpoint.hpp>
 
-/// A line of text that describes the model, padded to `header` bytes; then the weights, and the two
-/// means of AdamW. On clusters, all ranks must see the same file.
-class Checkpoint {
- public:
-  Checkpoint(const Config& config, std::int64_t steps, std::int64_t size)
-      : config_{config}, steps_{steps}, size_{size} {}
+#include "tensors.hpp"
+#include "trainer.hpp"
 
-  /// Collective over the mesh. An older checkpoint is replaced when the new one is complete.
-  void write(const std::string& path, Model& model, const Groups& groups) const {
-    const std::string unfinished = path + ".part";
-    if (groups.mesh.rank() == 0) {
-      std::ofstream file{unfinished, std::ios::binary};
-      std::string line = describe() + " steps " + std::to_string(steps_);
-      line.resize(header - 1, ' ');
-      file << line << '\n';
-      require(file, unfinished);
-    }
-    groups.world.barrier();  // the others open the file after it was created
-    std::fstream file{unfinished, std::ios::binary | std::ios::in | std::ios::out};
-    model.for_each_store([&](Store& store) {
-      store.save([&](const Parameter& p, int state, In values) {
-        const std::int64_t run = p.slice.size() * p.inner;  // elements that lie side by side
-        for (std::int64_t first = 0; first < p.size(); first += run) {
-          file.seekp(header + (state * size_ + p.number(first)) * std::int64_t{sizeof(Real)});
-          file.write(reinterpret_cast<const char*>(&values[first]),
-                     run * std::int64_t{sizeof(Real)});
-        }
-      });
-    });
-    file.close();
-    require(file, unfinished);
-    groups.world.barrier();  // all have written
-    if (groups.mesh.rank() == 0) std::filesystem::rename(unfinished, path);
-    groups.world.barrier();
-  }
+/// The sizes of a model and the number of its steps, a small tensor of its own.
+using Description = std::array<std::int64_t, 7>;
 
-  /// Returns the number of steps of the model that was saved. Local.
-  [[nodiscard]] std::int64_t read(const std::string& path, Model& model) const {
-    std::ifstream file{path, std::ios::binary};
-    std::string line(header, ' ');
-    file.read(line.data(), header);
-    Values all(3 * size_);
-    file.read(reinterpret_cast<char*>(all.data()), std::ssize(all) * std::int64_t{sizeof(Real)});
-    if (!file || line.find(describe() + " steps ") != 0)
-      throw rankmesh::UsageError{path + " is no checkpoint of this model, which is: " + describe(),
-                                 "remove it, or choose the options with which it was written"};
-    model.for_each_store([&](Store& store) {
-      store.load([&](const Parameter& p, std::int64_t i, int state) {
-        return all[state * size_ + p.number(i)];
-      });
-    });
-    return std::stoll(line.substr(describe().size() + 7));
-  }
+inline Description describe(const Config& c, std::int64_t steps) {
+  return {c.layers, c.width, c.heads, c.context, c.experts, c.vocabulary, steps};
+}
+inline TensorPlacement place_of_description(const std::string& mesh) {
+  return TensorPlacement::parse("[7] i64 @ " + mesh + " : (_)");
+}
 
- private:
-  static constexpr std::int64_t header = 256;
+/// Writes a checkpoint to the folder `path`, and then removes the one before. `mesh` is the layout
+/// of the trainer. Collective over its mesh. If it fails, the checkpoint before is still there.
+inline void save(const std::string& path, Trainer& trainer, Groups& groups,
+                 const std::string& mesh) {
+  namespace fs = std::filesystem;
+  Tensors tensors{trainer.model(), mesh, 3};
+  tensors.collect();
+  const Description description = describe(trainer.config(), trainer.steps());
+  std::vector<rankmesh::exchange::SavedTensor> saved{
+      {"description", place_of_description(mesh), description}};
+  for (const Tensor& tensor : tensors.list)
+    if (!tensor.is_copy) saved.push_back({tensor.name, tensor.place, tensor.values});
 
-  [[nodiscard]] std::string describe() const {
+  const fs::path latest = fs::path{path} / "latest";
+  const fs::path before = fs::is_symlink(latest) ? fs::read_symlink(latest) : fs::path{};
+  const std::string name = "step-" + std::to_string(trainer.steps());
+  if (groups.world.is_first() && name != before) fs::remove_all(fs::path{path} / name);
+  groups.world.barrier();  // what an interrupted run has left is removed
+  rankmesh::exchange::save_checkpoint(groups.world, path, name, saved);
+  if (groups.world.is_first() && !before.empty()) fs::remove_all(fs::path{path} / before);
+}
+
+/// Returns whether there is a checkpoint. Local.
+inline bool is_saved(const std::string& path) {
+  return std::filesystem::exists(std::filesystem::path{path} / "latest");
+}
+
+/// Continues from a checkpoint, which any mesh has written; with `states` 1, it reads the weights
+/// alone. Collective over the mesh of the trainer.
+inline void load(const std::string& path, Trainer& trainer, Groups& groups, const std::string& mesh,
+                 int states = 3) {
+  using rankmesh::exchange::LoadedTensor, rankmesh::exchange::load_checkpoint;
+  Description description{};
+  load_checkpoint(
+      groups.world, path + "/latest",
+      std::vector<LoadedTensor>{{"description", place_of_description(mesh), description}});
+  const std::int64_t steps = description.back();
+  if (const Description mine = describe(trainer.config(), steps); description != mine) {
     std::ostringstream text;
-    text << "gpt " << sizeof(Real) << " bytes, layers " << config_.layers << " width "
-         << config_.width << " heads " << config_.heads << " context " << config_.context
-         << " experts " << config_.experts;
-    return text.str();
+    text << path << " is no checkpoint of this model (layers, width, heads, context, experts:";
+    for (std::size_t i = 0; i < 5; ++i) text << ' ' << mine[i];
+    throw rankmesh::UsageError{text.str() + ")",
+                               "remove it, or choose the options with which it was written"};
   }
-  static void require(const std::ios& file, const std::string& path) {
-    if (!file) throw rankmesh::UsageError{"cannot write " + path, "choose another --checkpoint"};
-  }
-
-  Config config_;
-  std::int64_t steps_, size_;
-};
+  Tensors tensors{trainer.model(), mesh, states};
+  std::vector<LoadedTensor> loaded;
+  for (Tensor& tensor : tensors.list) loaded.push_back({tensor.name, tensor.place, tensor.values});
+  load_checkpoint(groups.world, path + "/latest", loaded);
+  tensors.put();
+  trainer.set_steps(steps);
+}

@@ -29,13 +29,13 @@ class Experts : public Part {
         dispatcher_{groups.ep, ExpertMap::contiguous(experts_, groups.ep.size())} {
     const Slice all{Slice::of(width_, 1, 0)}, mine{experts_, groups.ep};
     const Real small = Real(0.02) / std::sqrt(2 * static_cast<Real>(config.layers));
-    parameters = {{Kind::replicated, 1, width_, 1, all, 0, 1},                 // gain
-                  {Kind::replicated, 1, width_, 1, all, 0},                    // bias
-                  {Kind::replicated, experts_, width_, 1, all, 0.02},          // router
-                  {Kind::expert, 1, experts_, hidden_ * width_, mine, 0.02},   // in
-                  {Kind::expert, 1, experts_, hidden_, mine, 0},               // in_bias
-                  {Kind::expert, 1, experts_, hidden_ * width_, mine, small},  // out
-                  {Kind::expert, 1, experts_, width_, mine, 0}};               // out_bias
+    parameters = {{"experts.gain", Kind::replicated, 1, width_, 1, all, 0, 1},
+                  {"experts.bias", Kind::replicated, 1, width_, 1, all, 0},
+                  {"experts.router", Kind::replicated, experts_, width_, 1, all, 0.02},
+                  {"experts.in", Kind::expert, 1, experts_, hidden_ * width_, mine, 0.02},
+                  {"experts.in_bias", Kind::expert, 1, experts_, hidden_, mine, 0},
+                  {"experts.out", Kind::expert, 1, experts_, hidden_ * width_, mine, small},
+                  {"experts.out_bias", Kind::expert, 1, experts_, width_, mine, 0}};
   }
 
   Values forward(const Weights& w, Values x) override {

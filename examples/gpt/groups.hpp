@@ -23,6 +23,15 @@ inline std::string complete(const std::string& layout) {
          "data=dp*cp*ep,data_tp=dp*cp*ep*tp,expert_data=dp*cp*tp,embd=ends(pp)";
 }
 
+/// Returns the layout with the number in the place of `auto` that the mesh has found.
+inline std::string with_sizes(std::string layout, Mesh& mesh) {
+  const std::size_t at = layout.find("=auto");
+  if (at == std::string::npos) return layout;
+  const std::size_t begin = layout.find_last_of(", ;", at) + 1;  // 0 if there is none
+  const std::string name = layout.substr(begin, at - begin);
+  return layout.replace(at + 1, 4, std::to_string(mesh[name].size()));
+}
+
 /// The groups of this rank.
 struct Groups {
   explicit Groups(Mesh& opened)

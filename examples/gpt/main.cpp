@@ -7,9 +7,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <filesystem>
+#include <optional>
 #include <vector>
 
+#include "checkpoint.hpp"
 #include "curve.hpp"
 #include "generate.hpp"
 #include "options.hpp"
@@ -17,6 +18,12 @@
 #include "trainer.hpp"
 
 namespace {
+
+bool is_first_rank() {
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  return rank == 0;
+}
 
 // The losses of the steps from `first` on.
 struct Losses {
@@ -42,20 +49,21 @@ Losses train_alone(const Options& options) {
   return losses;
 }
 
-// Trains on a mesh of all ranks. Rank 0 prints how it goes.
-Losses train(const Options& options, const Losses& alone) {
+// Trains on a mesh of all ranks, and then passes the weights to the ranks that write, if there is
+// no checkpoint from which they read them. Rank 0 prints how it goes.
+Losses train(const Options& options, const Losses& alone, Writer* writer) {
   const Config& config = options.config;
   Mesh mesh{MPI_COMM_WORLD, complete(options.layout)};
+  const std::string layout = with_sizes(complete(options.layout), mesh);
   Losses losses;
   {
     Groups groups{mesh};
     Trainer trainer{config, groups, options.text};
     Progress progress{config.batch * config.context};
     const bool prints = mesh.rank() == rankmesh::Rank{0};
-    // All ranks have looked before rank 0 may write the file.
-    if (!options.checkpoint.empty() && std::filesystem::exists(options.checkpoint))
-      trainer.load(options.checkpoint);
-    groups.world.barrier();
+    bool continues = !options.checkpoint.empty() && is_saved(options.checkpoint);
+    groups.world.broadcast(continues, 0);  // rank 0 decides
+    if (continues) load(options.checkpoint, trainer, groups, layout);
     progress.begin(losses.first = trainer.steps());
     if (prints)
       std::printf("%ld parameters on %s, from step %ld on\n",
@@ -69,8 +77,10 @@ Losses train(const Options& options, const Losses& alone) {
         progress.print(step, losses.of_steps.back(),
                        alone.of_steps.empty() ? 0 : alone.of_steps[step - 1], trainer.norm());
       if (!options.checkpoint.empty() && (step % options.every == 0 || step == config.steps))
-        trainer.save(options.checkpoint);
+        save(options.checkpoint, trainer, groups, layout);
     }
+    if (writer != nullptr && options.checkpoint.empty())
+      writer->receive(trainer.model(), layout, groups.world);
   }
   mesh.close();
   return losses;
@@ -101,30 +111,36 @@ bool falls(const Losses& losses) {
   return mean < all.front() * 2 / 3;
 }
 
-int run(const Options& options, bool is_first) {
+// Lets the model write. Rank 0 prints it.
+void write(Writer& writer, const Options& options) {
+  if (!options.checkpoint.empty()) writer.read(options.checkpoint);
+  const std::string text = writer.write(options.prompt, options.generate);
+  if (!text.empty() && is_first_rank()) std::printf("the model writes: %s\n", text.c_str());
+}
+
+int run(const Options& options) {
   Losses alone;
-  if (options.compare && is_first) alone = train_alone(options);
-  const Losses losses = train(options, alone);
-  if (!is_first || losses.of_steps.empty()) return 0;
+  if (options.compare && is_first_rank()) alone = train_alone(options);
+  std::optional<Writer> writer;
+  if (options.generate > 0) writer.emplace(options.config, options.writers, options.text);
+  const Losses losses = train(options, alone, writer ? &*writer : nullptr);
 
   bool is_right = true;
-  if (options.compare) is_right = agree(losses, alone);
-  if (losses.first == 0 && options.config.steps >= 50) is_right = falls(losses) && is_right;
-  if (!options.curve.empty())
-    draw_losses(options.curve, losses.of_steps, alone.of_steps, "loss on " + options.layout);
-  if (!options.checkpoint.empty() && options.generate > 0)
-    std::printf("the model writes: %s\n", generate(options.config, options.text, options.checkpoint,
-                                                   options.prompt, options.generate)
-                                              .c_str());
+  if (is_first_rank() && !losses.of_steps.empty()) {
+    if (options.compare) is_right = agree(losses, alone);
+    if (losses.first == 0 && options.config.steps >= 50) is_right = falls(losses) && is_right;
+    if (!options.curve.empty())
+      draw_losses(options.curve, losses.of_steps, alone.of_steps, "loss on " + options.layout);
+  }
+  if (writer) {
+    write(*writer, options);
+    writer->close();
+  }
   return is_right ? 0 : 1;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  return rankmesh::run(argc, argv, [&] {
-    int rank = 0;
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    return run(Options{argc, argv}, rank == 0);
-  });
+  return rankmesh::run(argc, argv, [&] { return run(Options{argc, argv}); });
 }

@@ -34,12 +34,12 @@ class Mlp : public Part {
       : tp_{groups.tp}, share_{config, groups}, width_{config.width}, mine_{config.hidden(), tp_} {
     const Slice all{Slice::of(width_, 1, 0)};
     const Real small = Real(0.02) / std::sqrt(2 * static_cast<Real>(config.layers));
-    parameters = {{Kind::replicated, 1, width_, 1, all, 0, 1},                // gain
-                  {Kind::replicated, 1, width_, 1, all, 0},                   // bias
-                  {Kind::divided, 1, config.hidden(), width_, mine_, 0.02},   // in
-                  {Kind::divided, 1, config.hidden(), 1, mine_, 0},           // in_bias
-                  {Kind::divided, width_, config.hidden(), 1, mine_, small},  // out
-                  {Kind::replicated, 1, width_, 1, all, 0}};                  // out_bias
+    parameters = {{"mlp.gain", Kind::replicated, 1, width_, 1, all, 0, 1},
+                  {"mlp.bias", Kind::replicated, 1, width_, 1, all, 0},
+                  {"mlp.in", Kind::divided, 1, config.hidden(), width_, mine_, 0.02},
+                  {"mlp.in_bias", Kind::divided, 1, config.hidden(), 1, mine_, 0},
+                  {"mlp.out", Kind::divided, width_, config.hidden(), 1, mine_, small},
+                  {"mlp.out_bias", Kind::replicated, 1, width_, 1, all, 0}};
   }
 
   Values forward(const Weights& w, Values x) override {

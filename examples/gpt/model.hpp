@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "attention.hpp"
@@ -71,11 +72,11 @@ class Model {
     return dx;
   }
 
-  /// The whole model on one rank: returns the scores of all tokens of the vocabulary, as the next
-  /// token of each token.
-  Values scores(const Tokens& tokens) {
+  /// A model of one stage: returns the scores of all tokens of the vocabulary, as the token that
+  /// follows row r of the tokens.
+  Values scores(const Tokens& tokens, std::int64_t r) {
     const Values x = forward(0, embed(tokens));
-    return vocabulary_.logits(vocabulary_weights(), normalise(x, config_.width));
+    return vocabulary_.scores(vocabulary_weights(), x, r);
   }
 
   /// Runs the layers of a chunk.
@@ -117,6 +118,36 @@ class Model {
     const double norm = std::sqrt(squares), scale = std::min(1.0, most / norm);
     for_each_store([&](Store& store) { store.update(optimizer, step, scale); });
     return norm;
+  }
+
+  /// Calls use(name, parameter, stage, store, part, i) for each parameter of the whole model: on
+  /// the ranks of its stage, it is parameter i of this part of a store, which is null elsewhere.
+  /// The last stage has a copy of the embedding, which comes last.
+  template <class Use>
+  void for_each_parameter(Use&& use) {
+    const std::int64_t stages = groups_.pp.size(), here = groups_.pp.rank_in_group().value();
+    const auto store_on = [&](std::int64_t stage, const std::unique_ptr<Store>& store) {
+      return stage == here ? store.get() : nullptr;
+    };
+    use("embedding", vocabulary_.shared[0], 0, store_on(0, embedding_), 0, 0);
+    for (std::size_t i = 0; i < vocabulary_.own.size(); ++i) {
+      const Parameter& p = vocabulary_.own[i];
+      const std::int64_t stage = p.name == "positions" ? 0 : stages - 1;
+      use(p.name, p, stage, store_on(stage, ends_), 0, i);
+    }
+    for (std::int64_t layer = 0; layer < config_.layers; ++layer) {
+      const std::int64_t per_chunk = layers_of_chunk(), chunk = layer / per_chunk / stages;
+      const std::int64_t stage = layer / per_chunk % stages;
+      const std::string name = "layers." + std::to_string(layer) + ".";
+      for (std::int64_t part = 0; part < 2; ++part) {
+        const std::int64_t own = 2 * (chunk * per_chunk + layer % per_chunk) + part;
+        const std::vector<Parameter>& of = parts_[own]->parameters;
+        for (std::size_t i = 0; i < of.size(); ++i)
+          use(name + of[i].name, of[i], stage, store_on(stage, layers_), own, i);
+      }
+    }
+    if (stages > 1)
+      use("embedding", vocabulary_.shared[0], stages - 1, store_on(stages - 1, embedding_), 0, 0);
   }
 
   /// Calls use(store) for the stores of this rank. The last stage has a copy of the embedding of

@@ -15,10 +15,11 @@ struct Options {
   std::string text = "/usr/share/common-licenses";  ///< a file, or a folder of files
   std::int64_t every = 10;                          ///< steps between two lines and checkpoints
   std::int64_t compare = 0;                         ///< 1: with one process
-  std::string checkpoint;  ///< Training continues from this file if it exists, and writes it.
+  std::string checkpoint;  ///< Training continues from this folder if it exists, and writes it.
   std::string curve;       ///< a picture of the losses
   std::string prompt = "The ";
-  std::int64_t generate = 0;  ///< bytes that the model writes from the checkpoint
+  std::int64_t generate = 0;  ///< bytes that the model writes at the end
+  std::int64_t writers = 1;   ///< the ranks that write them, by tensor parallelism
 
   static constexpr std::string_view usage =
       "use: gpt [LAYOUT] [--NAME VALUE]...\n"
@@ -26,7 +27,8 @@ struct Options {
       "  the model       --layers --width --heads --context --experts\n"
       "  the training    --steps --batch --microbatch --chunks --zero --rate --text PATH\n"
       "  the output      --every --compare 1 --curve FILE.svg\n"
-      "  a checkpoint    --checkpoint FILE --generate BYTES --prompt TEXT";
+      "  a checkpoint    --checkpoint FOLDER\n"
+      "  a text          --generate BYTES --writers RANKS --prompt TEXT";
 
   Options() = default;
   Options(int argc, char** argv) {
@@ -42,7 +44,8 @@ struct Options {
                                                             {"--zero", &config.zero},
                                                             {"--every", &every},
                                                             {"--compare", &compare},
-                                                            {"--generate", &generate}};
+                                                            {"--generate", &generate},
+                                                            {"--writers", &writers}};
     const std::map<std::string_view, std::string*> texts{{"--text", &text},
                                                          {"--checkpoint", &checkpoint},
                                                          {"--curve", &curve},

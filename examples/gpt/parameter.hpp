@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <numbers>
+#include <string>
 #include <vector>
 
 #include "groups.hpp"
@@ -20,6 +21,7 @@ constexpr int kinds = 3;
 /// An array of outer x length x inner elements, of which a rank has a slice along the axis in the
 /// middle.
 struct Parameter {
+  std::string name;  ///< in its layer; see tensors.hpp
   Kind kind;
   std::int64_t outer, length, inner;
   Slice slice;

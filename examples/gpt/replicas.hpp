@@ -38,10 +38,9 @@ class Replicas {
   virtual State state(std::int64_t t) = 0;
   virtual void load(std::int64_t t, const State& state) = 0;
 
+ protected:
   /// Returns whether this rank is the first one of those that have these tensors.
   [[nodiscard]] bool is_first() const { return group_.is_first(); }
-
- protected:
   static double squares_of(In values) {
     double sum = 0;
     for (const Real v : values) sum += v * v;

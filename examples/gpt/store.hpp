@@ -29,19 +29,16 @@ class Store {
         replicas_[kind] = std::make_unique<Copies>(*of[kind], sizes);
       else
         replicas_[kind] = std::make_unique<Shards>(*of[kind], sizes, zero);
-      for (std::size_t part = 0; part < parts_.size(); ++part)
-        load(part, static_cast<Kind>(kind), [](const Parameter& p, std::int64_t i, int state) {
-          return state == 0 ? initial(p, i) : 0;
-        });
     }
+    fill(initial);
   }
 
   [[nodiscard]] const std::vector<std::vector<Parameter>>& parts() const { return parts_; }
   Weights weights(std::int64_t part) {
-    return divide<In>(part, [&](Replicas& replicas) { return replicas.weights(part); });
+    return divide<In>(part, [&](int kind) { return replicas_[kind]->weights(part); });
   }
   Gradients gradients(std::int64_t part) {
-    return divide<Out>(part, [&](Replicas& replicas) { return replicas.gradients(part); });
+    return divide<Out>(part, [&](int kind) { return replicas_[kind]->gradients(part); });
   }
   void release(std::int64_t part) {
     for (auto& replicas : replicas_)
@@ -62,53 +59,52 @@ class Store {
       if (replicas) replicas->update(optimizer, step, scale);
   }
 
-  /// Sets element i of parameter p to value(p, i, 0), and its means of AdamW to value(p, i, 1) and
-  /// value(p, i, 2).
-  template <class Value>
-  void load(std::int64_t part, Kind kind, Value&& value) {
-    Replicas::State state;
-    for (int s = 0; s < 3; ++s)
-      for (const Parameter& p : parts_[part])
-        if (p.kind == kind)
-          for (std::int64_t i = 0; i < p.size(); ++i) state[s].push_back(value(p, i, s));
-    replicas_[static_cast<int>(kind)]->load(part, state);
+  /// Returns the elements of the parameters of a part, and their means of AdamW. Collective over
+  /// the groups of the parameters.
+  std::vector<Replicas::State> state(std::int64_t part) {
+    std::array<Replicas::State, kinds> of_kind;
+    for (int kind = 0; kind < kinds; ++kind)
+      if (replicas_[kind]) of_kind[kind] = replicas_[kind]->state(part);
+    std::vector<Replicas::State> result(parts_[part].size());
+    for (int s = 0; s < 3; ++s) {
+      const auto values = divide<In>(part, [&](int kind) { return In{of_kind[kind][s]}; });
+      for (std::size_t i = 0; i < values.size(); ++i)
+        result[i][s].assign(values[i].begin(), values[i].end());
+    }
+    return result;
   }
-
-  /// Sets all elements of all parts; see above.
-  template <class Value>
-  void load(Value&& value) {
-    for (std::size_t part = 0; part < parts_.size(); ++part)
-      for (int kind = 0; kind < kinds; ++kind)
-        if (replicas_[kind]) load(part, static_cast<Kind>(kind), value);
-  }
-  /// Calls use(p, s, elements) for each parameter p on the first of the ranks that have its
-  /// elements. `s` is 0 for the weights, 1 and 2 for the means of AdamW. Collective over the groups
-  /// of the parameters.
-  template <class Use>
-  void save(Use&& use) {
-    for (std::size_t part = 0; part < parts_.size(); ++part)
-      for (int kind = 0; kind < kinds; ++kind) {
-        if (!replicas_[kind]) continue;
-        const Replicas::State state = replicas_[kind]->state(part);
-        if (!replicas_[kind]->is_first()) continue;
-        for (int s = 0; s < 3; ++s) {
-          In rest = state[s];
-          for (const Parameter& p : parts_[part]) {
-            if (p.kind != static_cast<Kind>(kind)) continue;
-            use(p, s, rest.first(p.size()));
-            rest = rest.subspan(p.size());
-          }
-        }
+  /// Sets them. All ranks that have them must pass the same.
+  void load(std::int64_t part, const std::vector<Replicas::State>& states) {
+    std::array<Replicas::State, kinds> of_kind;
+    for (std::size_t i = 0; i < states.size(); ++i)
+      for (int s = 0; s < 3; ++s) {
+        Values& all = of_kind[static_cast<int>(parts_[part][i].kind)][s];
+        all.insert(all.end(), states[i][s].begin(), states[i][s].end());
       }
+    for (int kind = 0; kind < kinds; ++kind)
+      if (replicas_[kind]) replicas_[kind]->load(part, of_kind[kind]);
+  }
+  /// Sets element i of each parameter p to value(p, i), and its means of AdamW to 0.
+  template <class Value>
+  void fill(Value&& value) {
+    for (std::size_t part = 0; part < parts_.size(); ++part) {
+      std::vector<Replicas::State> states;
+      for (const Parameter& p : parts_[part]) {
+        Replicas::State& state = states.emplace_back();
+        for (Values& values : state) values.resize(p.size());
+        for (std::int64_t i = 0; i < p.size(); ++i) state[0][i] = value(p, i);
+      }
+      load(part, states);
+    }
   }
 
  private:
-  // Cuts the tensors of a part into its parameters.
+  // Cuts the tensors of a part, one per kind, into its parameters.
   template <class Span, class Tensor>
   std::vector<Span> divide(std::int64_t part, Tensor&& tensor) {
     std::array<Span, kinds> rest;
     for (int kind = 0; kind < kinds; ++kind)
-      if (replicas_[kind]) rest[kind] = tensor(*replicas_[kind]);
+      if (replicas_[kind]) rest[kind] = tensor(kind);
     std::vector<Span> result;
     for (const Parameter& p : parts_[part]) {
       Span& from = rest[static_cast<int>(p.kind)];

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "checkpoint.hpp"
+#include "model.hpp"
 #include "pipeline.hpp"
 
 class Trainer {
@@ -37,20 +37,14 @@ class Trainer {
     norm_ = model_.update(AdamW{.rate = config_.rate}, steps_, 1);
   }
 
-  /// Writes a checkpoint. Collective over the mesh.
-  void save(const std::string& path) {
-    Checkpoint{config_, steps_, model_.size()}.write(path, model_, groups_);
-  }
-  /// Continues from a checkpoint, which any mesh has written. Local.
-  void load(const std::string& path) {
-    steps_ = Checkpoint{config_, 0, model_.size()}.read(path, model_);
-  }
-
   /// Returns the number of steps that the model has been trained.
   [[nodiscard]] std::int64_t steps() const { return steps_; }
+  /// Says that the model was trained by another job. The next step takes the text that follows.
+  void set_steps(std::int64_t steps) { steps_ = steps; }
   /// Returns the norm of the gradients of the last step, before they were clipped.
   [[nodiscard]] double norm() const { return norm_; }
   [[nodiscard]] Model& model() { return model_; }
+  [[nodiscard]] const Config& config() const { return config_; }
 
  private:
   static Config checked(const Config& config, const Groups& groups) {

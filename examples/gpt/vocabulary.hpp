@@ -24,14 +24,16 @@ class Vocabulary {
       : tp_{groups.tp},
         share_{config, groups},
         width_{config.width},
+        tokens_of_vocabulary_{config.vocabulary},
         mine_{config.vocabulary, tp_},
         tokens_of_step_{config.batch * config.context} {
     const auto all_if = [](bool has, std::int64_t n) { return Slice::of(has ? n : 0, 1, 0); };
     const bool embeds = groups.pp.is_first(), predicts = groups.pp.is_last();
-    shared = {{Kind::divided, 1, config.vocabulary, width_, mine_, 0.02}};  // embedding
-    own = {{Kind::replicated, 1, config.context, width_, all_if(embeds, config.context), 0.02},
-           {Kind::replicated, 1, width_, 1, all_if(predicts, width_), 0, 1},  // gain
-           {Kind::replicated, 1, width_, 1, all_if(predicts, width_), 0}};    // bias
+    const Slice position = all_if(embeds, config.context), norm = all_if(predicts, width_);
+    shared = {{"embedding", Kind::divided, 1, config.vocabulary, width_, mine_, 0.02}};
+    own = {{"positions", Kind::replicated, 1, config.context, width_, position, 0.02},
+           {"gain", Kind::replicated, 1, width_, 1, norm, 0, 1},
+           {"bias", Kind::replicated, 1, width_, 1, norm, 0}};
   }
 
   // The functions below take the parameters of both lists, one after the other.
@@ -59,6 +61,16 @@ class Vocabulary {
         add(row(g[embedding], tokens[r] - mine_.begin()), row(In{all}, r));
     for (std::int64_t r = 0; r < share_.own_rows; ++r)
       add(row(g[positions], position(r)), row(In{dx}, r));
+  }
+
+  /// Returns the scores of all tokens of the vocabulary as the token that follows row r. All
+  /// members of tp get them.
+  Values scores(const Weights& w, const Values& x, std::int64_t r) {
+    const Values mine = logits(w, normalise(x, width_));
+    Values all(tokens_of_vocabulary_);
+    std::copy_n(&mine[r * mine_.size()], mine_.size(), &all[mine_.begin()]);
+    tp_.all_reduce(all);  // each member has its part, and zeros
+    return all;
   }
 
   /// Returns the scores of this member's part of the vocabulary as the next token of each row.
@@ -136,7 +148,7 @@ class Vocabulary {
 
   Group& tp_;
   Share share_;
-  std::int64_t width_;
+  std::int64_t width_, tokens_of_vocabulary_;
   Slice mine_;  // the tokens of the vocabulary that this member of tp has
   std::int64_t tokens_of_step_;
   std::deque<Saved> saved_;

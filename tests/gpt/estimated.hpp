@@ -74,9 +74,9 @@ inline rankmesh::MeshPlan plan_to_estimate(const std::string& layout) {
 /// experts were chosen evenly.
 inline void choose_same_experts(Trainer& trainer, const Config& config) {
   trainer.model().for_each_store([&](Store& store) {
-    store.load([&](const Parameter& p, std::int64_t i, int state) {
+    store.fill([&](const Parameter& p, std::int64_t i) {
       const bool is_router = p.kind == Kind::replicated && p.outer == config.experts;
-      return state == 0 && !is_router ? initial(p, i) : 0;
+      return is_router ? 0 : initial(p, i);
     });
   });
 }

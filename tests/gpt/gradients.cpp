@@ -63,20 +63,13 @@ class Check {
   }
   // The loss if h is added to an element; the gradients are thrown away.
   double loss_with(Store& store, std::int64_t part, std::size_t p, std::int64_t i, Real h) {
-    const std::vector<Parameter>& parameters = store.parts()[part];
-    std::vector<Values> values;
-    for (const In w : store.weights(part)) values.emplace_back(w.begin(), w.end());
-    values[p][i] += h;
-    const auto set = [&](const std::vector<Values>& all) {
-      store.load(part, parameters[p].kind, [&](const Parameter& of, std::int64_t k, int state) {
-        return state == 0 ? all[&of - parameters.data()][k] : 0;
-      });
-    };
-    set(values);
+    std::vector<Replicas::State> states = store.state(part);
+    states[p][0][i] += h;
+    store.load(part, states);
     const double loss = trainer_.loss_and_gradients();
     trainer_.model().for_each_store([](Store& of) { of.squares(); });  // ends the round
-    values[p][i] -= h;
-    set(values);
+    states[p][0][i] -= h;
+    store.load(part, states);
     return loss;
   }
 

@@ -69,7 +69,6 @@ class Group {
     if (is_made(where)) return group_.send_recv_async(in, out, to, from, tag);
     return {};
   }
-  void barrier() { group_.barrier(); }  // of checkpoints
   // A message is left out with both ends. Its tag says whether it goes forwards or backwards.
   template <class Out>
   void recv(Out&& out, rankmesh::Peer from, int tag) {
