@@ -37,12 +37,15 @@ inline void save(const std::string& path, Trainer& trainer, Groups& groups,
     if (!tensor.is_copy) saved.push_back({tensor.name, tensor.place, tensor.values});
 
   const fs::path latest = fs::path{path} / "latest";
-  const fs::path before = fs::is_symlink(latest) ? fs::read_symlink(latest) : fs::path{};
+  fs::path before = fs::is_symlink(latest) ? fs::read_symlink(latest) : fs::path{};
+  if (before != before.filename()) before.clear();  // it is not a folder of this program
   const std::string name = "step-" + std::to_string(trainer.steps());
-  if (groups.world.is_first() && name != before) fs::remove_all(fs::path{path} / name);
-  groups.world.barrier();  // what an interrupted run has left is removed
+  // Removes what an interrupted run has left.
+  if (groups.world.is_first() && before != name) fs::remove_all(fs::path{path} / name);
+  groups.world.barrier();
   rankmesh::exchange::save_checkpoint(groups.world, path, name, saved);
-  if (groups.world.is_first() && !before.empty()) fs::remove_all(fs::path{path} / before);
+  if (groups.world.is_first() && !before.empty() && before != name)
+    fs::remove_all(fs::path{path} / before);
 }
 
 /// Returns whether there is a checkpoint. Local.
@@ -62,9 +65,12 @@ inline void load(const std::string& path, Trainer& trainer, Groups& groups, cons
   const std::int64_t steps = description.back();
   if (const Description mine = describe(trainer.config(), steps); description != mine) {
     std::ostringstream text;
-    text << path << " is no checkpoint of this model (layers, width, heads, context, experts:";
+    text << path
+         << " is no checkpoint of this model: layers, width, heads, context and experts are";
+    for (std::size_t i = 0; i < 5; ++i) text << ' ' << description[i];
+    text << " there, and here";
     for (std::size_t i = 0; i < 5; ++i) text << ' ' << mine[i];
-    throw rankmesh::UsageError{text.str() + ")",
+    throw rankmesh::UsageError{text.str(),
                                "remove it, or choose the options with which it was written"};
   }
   Tensors tensors{trainer.model(), mesh, states};

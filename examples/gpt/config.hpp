@@ -71,6 +71,11 @@ inline void check(const Config& config, const Groups& groups) {
   if (config.chunks > 1)
     divides("pp", groups.pp.size(), "the microbatches of an interleaved schedule",
             Share{config, groups}.microbatches);
+  if (config.layers == 0)
+    throw rankmesh::UsageError{"the model has no layers", "use --layers 1 or more"};
+  if (config.zero > 3)
+    throw rankmesh::UsageError{"ZeRO has no stage " + std::to_string(config.zero),
+                               "use --zero with 0 to 3"};
   if (config.experts == 1)
     throw rankmesh::UsageError{"each token goes to two experts", "use --experts 2 or more"};
 }

@@ -50,7 +50,8 @@ class Writer {
   void read(const std::string& checkpoint) {
     if (trainer_) load(checkpoint, *trainer_, *groups_, layout_, 1);
   }
-  /// Gets the weights from a model that was trained on the mesh `mesh` of all ranks.
+  /// Gets the weights from a model that was trained on the layout `mesh`. `world` is the group of
+  /// all its ranks.
   void receive(Model& trained, const std::string& mesh, Group& world) {
     using namespace rankmesh;
     Tensors source{trained, mesh, 1};
@@ -73,7 +74,7 @@ class Writer {
     if (target) target->put();
   }
 
-  /// Continues a text by `count` bytes. Bytes that are not ASCII are returned as `?`. Returns
+  /// Continues a text by `count` bytes. Bytes that cannot be printed are returned as `?`. Returns
   /// nothing on ranks that do not write.
   std::string write(std::string text, std::int64_t count) {
     if (!trainer_) return {};
@@ -87,7 +88,7 @@ class Writer {
   // Chooses byte n. All members choose the same one.
   int next(const std::string& text, std::int64_t n) {
     // The model sees the last bytes. Tokens behind them change nothing, because no token sees a
-    // later one.
+    // later one, and experts drop no token.
     const auto seen = std::min(std::ssize(text), config_.context);
     Tokens tokens{std::vector<int>(config_.context), {}};
     for (std::int64_t i = 0; i < seen; ++i)

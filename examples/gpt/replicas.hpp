@@ -35,7 +35,8 @@ class Replicas {
 
   /// The weights of a tensor, and the two means of AdamW.
   using State = std::array<Values, 3>;
-  virtual State state(std::int64_t t) = 0;
+  /// Returns one of the three.
+  virtual Values state(std::int64_t t, int s) = 0;
   virtual void load(std::int64_t t, const State& state) = 0;
 
  protected:
@@ -83,7 +84,7 @@ class Copies : public Replicas {
       std::ranges::fill(gradients_[t], 0);
     }
   }
-  State state(std::int64_t t) override { return states_[t]; }
+  Values state(std::int64_t t, int s) override { return states_[t][s]; }
   void load(std::int64_t t, const State& state) override { states_[t] = state; }
 
  private:
@@ -118,7 +119,13 @@ class Shards : public Replicas {
       optimizer.update(step, scale, w_.mine(b), g_.mine(b), m_.mine(b), v_.mine(b));
     for (ShardedBuffer* changed : {&w_, &m_, &v_}) changed->changed();
   }
-  State state(std::int64_t t) override { return {whole(w_, t), whole(m_, t), whole(v_, t)}; }
+  Values state(std::int64_t t, int s) override {
+    ShardedBuffer& buffer = s == 0 ? w_ : s == 1 ? m_ : v_;
+    const In values = buffer.gather(t);
+    Values copy(values.begin(), values.end());
+    buffer.release(t);
+    return copy;
+  }
   void load(std::int64_t t, const State& state) override {
     w_.load(t, state[0]);
     m_.load(t, state[1]);
@@ -126,12 +133,5 @@ class Shards : public Replicas {
   }
 
  private:
-  static Values whole(ShardedBuffer& buffer, std::int64_t t) {
-    const In values = buffer.gather(t);
-    Values copy(values.begin(), values.end());
-    buffer.release(t);
-    return copy;
-  }
-
   ShardedBuffer w_, g_, m_, v_;
 };

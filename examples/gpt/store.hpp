@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The parameters of several parts on this rank. Those of a part that the same ranks hold (its
-// parameters of one kind) are one tensor of Replicas.
+// The parameters of several parts on this rank. The parameters of part t that have the same kind
+// are tensor t of the Replicas of this kind.
 #pragma once
 
 #include <array>
@@ -24,7 +24,7 @@ class Store {
       for (std::size_t part = 0; part < parts_.size(); ++part)
         for (const Parameter& p : parts_[part])
           if (p.kind == static_cast<Kind>(kind)) all += p.size(), sizes[part] += p.size();
-      if (all == 0) continue;  // no experts, or no parts
+      if (all == 0) continue;  // no parameters of this kind
       if (zero == 0)
         replicas_[kind] = std::make_unique<Copies>(*of[kind], sizes);
       else
@@ -59,18 +59,15 @@ class Store {
       if (replicas) replicas->update(optimizer, step, scale);
   }
 
-  /// Returns the elements of the parameters of a part, and their means of AdamW. Collective over
-  /// the groups of the parameters.
-  std::vector<Replicas::State> state(std::int64_t part) {
-    std::array<Replicas::State, kinds> of_kind;
+  /// Returns the elements of the parameters of a part: the weights (s = 0), or one of the two means
+  /// of AdamW (1, 2). Collective over the groups of the parameters.
+  std::vector<Values> state(std::int64_t part, int s) {
+    std::array<Values, kinds> of_kind;
     for (int kind = 0; kind < kinds; ++kind)
-      if (replicas_[kind]) of_kind[kind] = replicas_[kind]->state(part);
-    std::vector<Replicas::State> result(parts_[part].size());
-    for (int s = 0; s < 3; ++s) {
-      const auto values = divide<In>(part, [&](int kind) { return In{of_kind[kind][s]}; });
-      for (std::size_t i = 0; i < values.size(); ++i)
-        result[i][s].assign(values[i].begin(), values[i].end());
-    }
+      if (replicas_[kind]) of_kind[kind] = replicas_[kind]->state(part, s);
+    std::vector<Values> result;
+    for (const In values : divide<In>(part, [&](int kind) { return In{of_kind[kind]}; }))
+      result.emplace_back(values.begin(), values.end());
     return result;
   }
   /// Sets them. All ranks that have them must pass the same.

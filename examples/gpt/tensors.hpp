@@ -6,6 +6,7 @@
 
 #include <map>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -17,9 +18,9 @@ using rankmesh::TensorPlacement;
 
 struct Tensor {
   std::string name;
-  Parameter parameter;
+  Parameter parameter;  ///< On ranks of other stages, only its kind and its sizes are right.
   TensorPlacement place;
-  bool is_copy;   ///< Another tensor of the list has the same elements.
+  bool is_copy;   ///< An earlier tensor of the list has the same elements.
   Values values;  ///< Empty if this rank has no elements.
 };
 
@@ -41,7 +42,7 @@ inline TensorPlacement place_of(const Parameter& p, std::int64_t stage, const st
 /// The tensors of a model. `states` is 1 for the weights alone, and 3 for the means of AdamW, too.
 class Tensors {
  public:
-  /// `mesh` is the layout of the model, in the words of complete(). Local.
+  /// `mesh` is the layout of the model, as complete() returns it, with a number for `auto`. Local.
   Tensors(Model& model, const std::string& mesh, int states) {
     std::map<std::string, int> seen;
     model.for_each_parameter([&](const std::string& name, const Parameter& p, std::int64_t stage,
@@ -57,18 +58,18 @@ class Tensors {
 
   /// Copies the elements from the model. Collective over the mesh.
   void collect() {
-    States states;
+    std::map<std::tuple<Store*, std::int64_t, int>, std::vector<Values>> parts;
     for (std::size_t t = 0; t < list.size(); ++t) {
       const auto& [store, part, i, s] = origins_[t];
       if (store == nullptr) continue;
-      auto [of_part, is_new] = states.try_emplace({store, part});
-      if (is_new) of_part->second = store->state(part);
-      list[t].values = of_part->second[i][s];
+      auto [of_part, is_new] = parts.try_emplace({store, part, s});
+      if (is_new) of_part->second = store->state(part, s);
+      list[t].values = std::move(of_part->second[i]);
     }
   }
   /// Copies the elements to the model. Means of AdamW that are not in the list become 0.
   void put() {
-    States states;
+    std::map<std::pair<Store*, std::int64_t>, std::vector<Replicas::State>> states;
     for (std::size_t t = 0; t < list.size(); ++t) {
       const auto& [store, part, i, s] = origins_[t];
       if (store == nullptr) continue;
@@ -89,6 +90,5 @@ class Tensors {
     std::size_t i;
     int state;
   };
-  using States = std::map<std::pair<Store*, std::int64_t>, std::vector<Replicas::State>>;
   std::vector<Origin> origins_;  // of the tensors of the list
 };

@@ -63,7 +63,11 @@ class Check {
   }
   // The loss if h is added to an element; the gradients are thrown away.
   double loss_with(Store& store, std::int64_t part, std::size_t p, std::int64_t i, Real h) {
-    std::vector<Replicas::State> states = store.state(part);
+    std::vector<Replicas::State> states(store.parts()[part].size());
+    for (int s = 0; s < 3; ++s) {
+      const std::vector<Values> values = store.state(part, s);
+      for (std::size_t k = 0; k < values.size(); ++k) states[k][s] = values[k];
+    }
     states[p][0][i] += h;
     store.load(part, states);
     const double loss = trainer_.loss_and_gradients();
