@@ -118,9 +118,9 @@ TEST_CASE("a signal leaves no half-written file") {
          {"", "ln -sf '" NO_NAMELESS_FILES_PATH "' .preload.so; LD_PRELOAD=./.preload.so "}) {
       CAPTURE(signal);
       CAPTURE(before);
-      // A shell starts background commands with SIGINT ignored.
+      // A shell starts background commands with SIGINT ignored, and nohup ignores SIGHUP.
       const auto result = shell(
-          scratch, before + "env --default-signal=INT meshinfo groups dp=268435456,tp=8 -o " +
+          scratch, before + "env --default-signal=INT,HUP meshinfo groups dp=268435456,tp=8 -o " +
                        "big.json & until ls -l /proc/$!/fd 2>/dev/null | grep -q \" $PWD/\"; " +
                        "do sleep 0.02; done; kill -" + signal + " $!; wait $!; echo $?; ls");
       CHECK(result.out == std::string{status} + "\nfiles\nmeshes\nspecs\n");
