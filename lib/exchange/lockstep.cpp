@@ -77,9 +77,9 @@ Step Lockstep::agree(const StepProposal& proposal) {
   run_or_leak([&] { group_.all_reduce(record, ReduceOp::max); }, record);
   ++number_;
   if (record[n + 6] != 0)
-    throw_different_proposals(
-        proposal,
-        "use 0 or more tokens and modes from 0 to 255; a rank that is done must stay done");
+    throw_different_proposals(proposal,
+                              "pass at least 0 tokens and a mode from 0 to 255, and keep is_done "
+                              "on a rank that was done");
   if (record[n + 2] != -record[n + 3])
     throw_different_proposals(proposal,
                               "call agree() once per step on every rank, including idle ranks");
