@@ -100,8 +100,8 @@ struct WatchedBoard {
   }
 };
 
-// Its thread ends by itself soon after the last board is gone, so a program that opens one mesh after
-// the other does not start and join a thread each time.
+// Its thread ends by itself soon after the last board is gone, so a program that opens one mesh
+// after the other does not start and join a thread each time.
 class Watchdog {
  public:
   // Returns the watchdog of this process, which is never destroyed: objects of files may be
