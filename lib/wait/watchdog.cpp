@@ -100,37 +100,19 @@ struct WatchedBoard {
   }
 };
 
-// Its thread ends by itself soon after the last board is gone, so a program that opens one mesh
-// after the other does not start and join a thread each time.
 class Watchdog {
  public:
-  // Returns the watchdog of this process, which is never destroyed: objects of files may be
-  // destroyed later. Its thread ends with the objects of this file.
-  static Watchdog& of_process() {
-    static auto* const only = new Watchdog;
-    static const struct End {
-      ~End() { only->end(); }
-    } at_exit;
-    return *only;
+  // Returns the watchdog of this process, which the last owner ends.
+  static std::shared_ptr<Watchdog> of_process() {
+    static auto* const mutex = new std::mutex;                 // objects of files may
+    static auto* const current = new std::weak_ptr<Watchdog>;  // be destroyed later
+    const std::lock_guard lock{*mutex};
+    auto watchdog = current->lock();
+    if (watchdog == nullptr) *current = watchdog = std::make_shared<Watchdog>();
+    return watchdog;
   }
 
-  // Starts the thread if it does not run.
-  void add(std::shared_ptr<WatchedBoard> board) {
-    const std::lock_guard lock{mutex_};
-    if (!is_running_) start();
-    boards_.push_back(std::move(board));
-  }
-  // Afterwards the thread no longer uses the board or its log.
-  void remove(const std::shared_ptr<WatchedBoard>& board) {
-    std::unique_lock lock{mutex_};
-    std::erase(boards_, board);
-    if (::pthread_equal(thread_, ::pthread_self()) != 0) return;  // the program's sink calls it
-    reported_.wait(lock, [this] { return !is_reporting_; });
-  }
-
- private:
-  void start() {
-    join();
+  Watchdog() {
     const BlockedSignals blocked;  // signals of the program are handled by its own threads
     // std::thread would free memory in the new thread, for which the C library then sets up an
     // arena of 64 MiB of addresses.
@@ -142,79 +124,78 @@ class Watchdog {
         },
         this);
     if (error != 0) throw std::system_error{error, std::generic_category()};
-    process_ = ::getpid();
-    is_running_ = true;
-    is_over_ = false;
   }
-
-  // In a child process the thread does not exist.
-  void join() {
-    if (process_ == ::getpid()) ::pthread_join(thread_, nullptr);
-    process_ = 0;
-  }
-
-  void end() {
-    if (process_ != ::getpid()) return;
+  ~Watchdog() {
     {
       const std::lock_guard lock{mutex_};
       is_over_ = true;
     }
     changed_.notify_one();
-    join();
+    ::pthread_join(thread_, nullptr);
+  }
+  Watchdog(const Watchdog&) = delete;
+  Watchdog& operator=(const Watchdog&) = delete;
+
+  void add(std::shared_ptr<WatchedBoard> board) {
+    const std::lock_guard lock{mutex_};
+    boards_.push_back(std::move(board));
+  }
+  void remove(const std::shared_ptr<WatchedBoard>& board) {
+    const std::lock_guard lock{mutex_};
+    std::erase(boards_, board);
   }
 
+ private:
   void run() {
     ::pthread_setname_np(::pthread_self(), "rankmesh-watch");
     std::unique_lock lock{mutex_};
     constexpr std::chrono::milliseconds tick{250};
-    while (!changed_.wait_for(lock, tick, [this] { return is_over_; }) && !boards_.empty()) {
+    while (!changed_.wait_for(lock, tick, [this] { return is_over_; })) {
       std::vector<std::pair<std::shared_ptr<const Log>, std::string>> reports;
       for (const auto& board : boards_)
         for (std::string& text : board->reports())
           reports.emplace_back(board->log, std::move(text));
       if (reports.empty()) continue;
       // The program's sink may take long.
-      is_reporting_ = true;
       lock.unlock();
       for (const auto& [log, text] : reports) log->report(text);
       reports.clear();
       lock.lock();
-      is_reporting_ = false;
-      reported_.notify_all();
     }
-    is_running_ = false;
   }
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::condition_variable reported_;
   bool is_over_ = false;
-  bool is_running_ = false;
-  bool is_reporting_ = false;
   std::vector<std::shared_ptr<WatchedBoard>> boards_;
   pthread_t thread_{};
-  pid_t process_ = 0;  // that has a thread to join; 0 for none
 };
 
 WatchedMesh::WatchedMesh(const WaitContext& context, const RankNames& names)
-    : process_{::getpid()},
-      board_{std::make_shared<WatchedBoard>(
-          WatchedBoard{context.board, context.log, names, context.stall.count()})} {
+    : process_{::getpid()} {
   try {
-    Watchdog::of_process().add(board_);
+    watchdog_ = Watchdog::of_process();
   } catch (const std::system_error& error) {
     // The mesh works without it.
-    board_.reset();
     (*context.log)(LogLevel::warning,
                    fmt::format("calls that MPI carries are not watched: the thread of the watchdog "
                                "cannot start: {}",
                                error.what()));
+    return;
   }
+  board_ = std::make_shared<WatchedBoard>(
+      WatchedBoard{context.board, context.log, names, context.stall.count()});
+  watchdog_->add(board_);
 }
 
 WatchedMesh::~WatchedMesh() {
+  if (watchdog_ == nullptr) return;
   // In a child process the thread does not exist, and its mutex may have been locked.
-  if (board_ != nullptr && ::getpid() == process_) Watchdog::of_process().remove(board_);
+  if (::getpid() == process_)
+    watchdog_->remove(board_);
+  else
+    // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new): leaked on purpose
+    (void)new std::shared_ptr<Watchdog>{std::move(watchdog_)};
 }
 
 }  // namespace rankmesh::detail

@@ -11,9 +11,6 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
-#include <cstddef>
-#include <filesystem>
-#include <iterator>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -53,12 +50,6 @@ std::shared_ptr<NodeBoard> board_of(const Memory& memory, int file = -1) {
   return std::make_shared<NodeBoard>(memory.data, nullptr, file, std::vector{Rank{3}, Rank{5}},
                                      Rank{3});
 }
-
-std::ptrdiff_t threads() {
-  return std::distance(std::filesystem::directory_iterator{"/proc/self/task"}, {});
-}
-const std::ptrdiff_t threads_without_watchdog = threads();  // sanitizers have threads too
-bool has_ended() { return threads() == threads_without_watchdog; }
 
 }  // namespace
 
@@ -154,27 +145,11 @@ TEST_CASE("a child after fork() destroys a watched mesh without its thread") {
   CHECK(memory.board(Rank{5}).look(Rank{3})->kind == Kind::outside);
 }
 
-TEST_CASE("the watchdog's thread serves the next mesh, and ends soon after the last one") {
-  REQUIRE(comes_true(has_ended));
-  const Memory memory;
-  const auto board = board_of(memory);
-  Messages messages;
-  const auto context = context_of(board, messages.sink());
-  for (int mesh = 0; mesh < 3; ++mesh) {
-    const detail::WatchedMesh watched{context, {}};
-    CHECK(threads() == threads_without_watchdog + 1);
-  }
-  CHECK(comes_true(has_ended));
-  const detail::WatchedMesh watched{context, {}};
-  CHECK(threads() == threads_without_watchdog + 1);
-}
-
 TEST_CASE("without another thread there is a warning, no watchdog, and the signals are as before") {
   const Memory memory;
   const auto board = board_of(memory);
   Messages messages;
   const auto context = context_of(board, messages.sink());
-  REQUIRE(comes_true(has_ended));  // that of the test before has ended
   has_no_threads = true;
   CHECK_NOTHROW(detail::WatchedMesh(context, {}));
   has_no_threads = false;

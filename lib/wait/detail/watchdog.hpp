@@ -12,11 +12,11 @@
 
 namespace rankmesh::detail {
 
+class Watchdog;
 struct WatchedBoard;
 
 /// Adds the board of a mesh to those that the watchdog of this process reads, as long as this
-/// object exists. The first object starts the watchdog's thread, which ends by itself within half a
-/// second after the last one, and at the end of the process at the latest.
+/// object exists. The first object starts the watchdog's thread, and the last one joins it.
 ///
 /// The thread calls no function of MPI. It wakes up four times per second. It reports a rank of
 /// this process that is in one call of MPI for longer than the stall time, and the rank after this
@@ -32,7 +32,8 @@ class RANKMESH_API WatchedMesh {
 
  private:
   pid_t process_;
-  std::shared_ptr<WatchedBoard> board_;  ///< Null if the watchdog's thread could not start.
+  std::shared_ptr<Watchdog> watchdog_;  ///< Null if its thread could not start.
+  std::shared_ptr<WatchedBoard> board_;
 };
 
 }  // namespace rankmesh::detail
