@@ -7,16 +7,16 @@
 #include <charconv>
 #include <fstream>
 #include <mutex>
-#include <random>
 #include <string>
+
+#include "detail/random_bits.hpp"
 
 namespace rankmesh::detail {
 namespace {
 
 ProcessIdentity new_identity() {
   ProcessIdentity identity{.process = ::getpid()};
-  std::random_device source;
-  for (std::uint64_t& number : identity.token) number = std::uint64_t{source()} << 32 | source();
+  for (std::uint64_t& number : identity.token) number = random_bits();
   const auto stat = read_process_stat("self");
   struct stat space {};
   // A /proc of another process namespace has other numbers.

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <link.h>
 
+#include <atomic>
 #include <cstddef>
 
 #include <fmt/format.h>
@@ -24,10 +25,26 @@ bool is_loaded() {
   return ::dl_iterate_phdr(has_name, nullptr) != 0;
 }
 
+// Returns the number of libraries that the process has loaded so far, also those that are closed.
+unsigned long long loads() {
+  unsigned long long count = 0;
+  const auto read = [](dl_phdr_info* library, std::size_t, void* to) {
+    *static_cast<unsigned long long*>(to) = library->dlpi_adds;
+    return 1;
+  };
+  ::dl_iterate_phdr(read, &count);
+  return count;
+}
+
 }  // namespace
 
 std::optional<CallRanges> CallRanges::find(std::optional<bool> setting, std::string& why_not) {
   if (setting == false) return std::nullopt;
+  // A search in vain takes as long as the process has libraries, so it is repeated only if there
+  // are more of them.
+  static std::atomic<unsigned long long> searched{0};
+  const unsigned long long now = loads();
+  if (setting != true && searched == now) return std::nullopt;
   const auto in = [](void* library) -> std::optional<CallRanges> {
     auto* const push = reinterpret_cast<Push*>(::dlsym(library, "nvtxRangePushA"));
     auto* const pop = reinterpret_cast<Pop*>(::dlsym(library, "nvtxRangePop"));
@@ -35,7 +52,10 @@ std::optional<CallRanges> CallRanges::find(std::optional<bool> setting, std::str
     return CallRanges{push, pop};
   };
   if (const auto ranges = in(RTLD_DEFAULT)) return ranges;
-  if (setting != true && !is_loaded()) return std::nullopt;
+  if (setting != true && !is_loaded()) {
+    searched = now;
+    return std::nullopt;
+  }
   // A library that another one has loaded for itself is not among the default symbols. The library
   // is never closed: the functions may be used until the process ends.
   const int flags = RTLD_NOW | RTLD_LOCAL | (setting == true ? 0 : RTLD_NOLOAD);

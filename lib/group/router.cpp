@@ -42,59 +42,22 @@ Router::Router(ResolvedRoutes& routes, const HostTransports& transports,
     for (Row& row : rows_) row.cells.fill({choices_.front().data(), choices_.front().data()});
     return;
   }
-  const bool has_types = std::ranges::any_of(
-      routes.table().rules(), [](const RouteRule& rule) { return rule.type.has_value(); });
-  for (std::size_t o = 0; o < operation_count; ++o) {
-    Row& row = rows_[o];
-    const auto operation = static_cast<Operation>(o);
+  const RoutePattern& pattern = routes.pattern(scope_, transports);
+  const auto at = [&](std::uint32_t number) { return transports.list[number].get(); };
+  for (const std::uint32_t number : pattern.others) others_.push_back(at(number));
+  for (const std::vector<RoutePattern::Choice>& list : pattern.lists) {
+    std::vector<Choice>& choices = choices_.emplace_back();
+    choices.reserve(list.size());
+    for (const RoutePattern::Choice& choice : list)
+      choices.push_back({choice.end, choice.others == 0 ? at(choice.first) : nullptr,
+                         at(choice.first), choice.others, choice.begin_others});
+  }
+  for (std::size_t o = 0; o < operation_count; ++o)
     for (std::size_t c = 0; c < type_class_count; ++c) {
-      if (c > 0 && !has_types) {
-        row.cells[c] = row.cells[0];
-        continue;
-      }
-      RouteQuery query{.operation = operation, .type = static_cast<TypeClass>(c)};
-      if (operation == Operation::barrier) query.type.reset();
-      Cell& cell = row.cells[c];
-      cell.by_size = cell.without_size = add(routes, transports, query);
-      if (operation != Operation::barrier && !is_point_to_point(operation)) {
-        query.bytes = 0;
-        cell.by_size = add(routes, transports, query);
-      }
-      row.by_type = row.by_type || cell.by_size != row.cells[0].by_size ||
-                    cell.without_size != row.cells[0].without_size;
+      const RoutePattern::Cell& cell = pattern.rows[o][c];
+      rows_[o].cells[c] = {choices_[cell.by_size].data(), choices_[cell.without_size].data()};
+      rows_[o].by_type = rows_[o].by_type || cell != pattern.rows[o][0];
     }
-  }
-}
-
-// Returns the choices for one operation and type, one per range of sizes. Equal lists are stored
-// once, so the constructor can compare cells by the addresses of their lists.
-const Router::Choice* Router::add(ResolvedRoutes& routes, const HostTransports& transports,
-                                  const RouteQuery& query) {
-  std::vector<Choice> list;
-  for (const RouteSegment& segment : routes.resolve(scope_, query)) {
-    std::vector<Transport*> candidates;
-    for (const std::size_t r : segment.rules) {
-      Transport* transport = transports.find(routes.table().rules()[r].transport);
-      if (transport != nullptr && std::ranges::find(candidates, transport) == candidates.end())
-        candidates.push_back(transport);
-    }
-    const std::vector<Transport*> others{candidates.begin() + 1, candidates.end()};
-    auto known = std::ranges::search(others_, others).begin();
-    if (known == others_.end() && !others.empty())
-      known = others_.insert(known, others.begin(), others.end());
-    const std::uint64_t end = segment.bytes.end == ByteRange::infinite
-                                  ? endless
-                                  : static_cast<std::uint64_t>(segment.bytes.end);
-    const Choice choice{end, others.empty() ? candidates.front() : nullptr, candidates.front(),
-                        static_cast<std::uint32_t>(others.size()),
-                        others.empty() ? 0 : static_cast<std::uint32_t>(known - others_.begin())};
-    if (!list.empty() && list.back().routes_like(choice))
-      list.back().end = choice.end;
-    else
-      list.push_back(choice);
-  }
-  const auto same = std::ranges::find(choices_, list);
-  return same != choices_.end() ? same->data() : choices_.emplace_back(std::move(list)).data();
 }
 
 Transport& Router::first_that_supports(const Choice& choice, const Call& call) const {

@@ -2,6 +2,7 @@
 // Closes a mesh, or one group of it.
 #include <algorithm>
 #include <exception>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -32,6 +33,25 @@ void end_receives(detail::MeshRuntime& runtime, const detail::Connection* only,
   } catch (const Error&) {
     if (failure == nullptr) failure = std::current_exception();
   }
+}
+
+// Waits until all ranks close the mesh. Ranks that share a board meet there, and need the agreement
+// only if one of them has failed.
+void meet_at_close(detail::MeshState& state, bool has_failed, const Agreement& agreement) {
+  const std::string activity = "close of the mesh";
+  detail::ControlPlane& control = *state.control;
+  detail::NodeBoard& board = control.board();
+  const auto ranks = static_cast<std::size_t>(control.comm().size());
+  if (board.ranks().size() == ranks) {
+    const WaitPoint point =
+        WaitPoint::of_all(control.comm().size(), "the agreement before " + activity);
+    board.begin_close(has_failed);
+    control.monitor.wait([&] { return board.all_close(); }, point, state.deadline());
+    // A rank that has given up may have begun to close before.
+    control.monitor.require_not_given_up(point);
+    if (!board.has_failed_to_close()) return;
+  }
+  control.all().verify(activity, agreement);
 }
 
 }  // namespace
@@ -98,19 +118,24 @@ void Mesh::close() {
   const detail::CallLock lock{*state.runtime};
   detail::ControlPlane& control = *state.control;
   const detail::AdvancedByWaits advanced{*state.runtime};
-  Agreement agreement;  // it costs as much as a barrier, and reports a rank that cannot close
+  Agreement agreement;
+  bool has_failed = false;
+  const auto fail = [&](std::string reason) {
+    agreement.fail(std::move(reason));
+    has_failed = true;
+  };
   try {
     state.runtime->in_flight.finish(nullptr, control.monitor, state.deadline());
     if (state.device) state.device->quiesce(state.connections, state.deadline());
   } catch (const Error& error) {
-    agreement.fail(error.message());
+    fail(error.message());
   }
   if (state.device)
     if (std::string graphs = state.device->living_graphs(nullptr); !graphs.empty())
-      agreement.fail(fmt::format("{}: destroy them first", graphs));
+      fail(fmt::format("{}: destroy them first", graphs));
   for (const auto& connection : state.connections) connection->leave();
   try {
-    control.all().verify("close of the mesh", agreement);
+    meet_at_close(state, has_failed, agreement);
   } catch (const MismatchError&) {
     for (const auto& connection : state.connections) connection->stay();
     // No rank goes on before all have taken back that they leave.

@@ -9,12 +9,12 @@
 #include <cstddef>
 #include <cstring>
 #include <map>
-#include <random>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/detail/process_identity.hpp"
+#include "base/detail/random_bits.hpp"
 #include "rankmesh/base/hash.hpp"
 #include "rankmesh/mpi/error.hpp"
 #include "rankmesh/wait/mpi_memory.hpp"
@@ -74,13 +74,12 @@ std::vector<NodeOfRank> nodes_of(const std::vector<RankFacts>& facts) {
 }
 
 Heading heading_of(const std::vector<RankFacts>& facts) {
-  std::random_device random;
   const Agreement::Summary& first = facts.front().devices;
   const auto has_sent = [](const RankFacts& one) { return one.has_sent != 0; };
   const auto agrees = [&](const RankFacts& one) {
     return one.devices == first && one.devices.has_failed == 0;
   };
-  return {.key_of_mesh = std::uint64_t{random()} << 32 | random(),
+  return {.key_of_mesh = random_bits(),
           .agree_on_devices = std::ranges::all_of(facts, agrees) ? 1 : 0,
           .any_has_sent = std::ranges::any_of(facts, has_sent) ? 1 : 0};
 }

@@ -37,8 +37,9 @@ constexpr std::size_t longest_ranks = 8192;
 constexpr std::size_t longest_ranks_of_wait = 700;
 constexpr std::uint64_t sampled = (format::sampled_every - 1) * format::position_unit;
 
-// Whether the frequency of the processor's counter is constant.
-bool has_constant_counter() {
+// Whether the frequency of the processor's counter is constant. In a virtual machine the question
+// takes tens of microseconds.
+bool ask_for_constant_counter() {
 #if defined(__x86_64__)
   unsigned a = 0, b = 0, c = 0, d = 0;
   return __get_cpuid(0x80000007, &a, &b, &c, &d) != 0 && (d >> 8 & 1) != 0;
@@ -47,6 +48,11 @@ bool has_constant_counter() {
 #else
   return false;
 #endif
+}
+
+bool has_constant_counter() {
+  static const bool answer = ask_for_constant_counter();
+  return answer;
 }
 
 std::string file_of(const Recorder::Facts& facts, const std::string& folder) {

@@ -8,11 +8,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <random>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "base/detail/random_bits.hpp"
 #include "rankmesh/transport/shared_segment.hpp"
 
 namespace rankmesh::detail {
@@ -22,11 +22,6 @@ namespace {
 // Yama the call fails, and is not needed.
 void allow_reads() { (void)::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0); }
 
-std::uint64_t random_token() {
-  std::random_device source;
-  return (std::uint64_t{source()} << 32) | source();
-}
-
 }  // namespace
 
 NodeMemory::NodeMemory(std::byte* table, std::vector<Rank> ranks, std::int32_t self,
@@ -34,7 +29,7 @@ NodeMemory::NodeMemory(std::byte* table, std::vector<Rank> ranks, std::int32_t s
     : table_{reinterpret_cast<Process*>(table), ranks.size()},
       ranks_{std::move(ranks)},
       self_{static_cast<std::size_t>(self)},
-      token_{random_token(), random_token()} {
+      token_{random_bits(), random_bits()} {
   if (choice == SingleCopy::allow) allow_reads();
   Process& own = table_[self_];
   std::memcpy(own.token, token_, sizeof token_);

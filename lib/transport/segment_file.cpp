@@ -9,11 +9,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <random>
 
 #include <fmt/format.h>
 
 #include "base/detail/file_size.hpp"
+#include "base/detail/random_bits.hpp"
 
 namespace rankmesh::detail {
 namespace {
@@ -22,11 +22,6 @@ constexpr const char* segment_hint =
     "check the limits on memory and file sizes (ulimit -f) and the size of /dev/shm (df -h "
     "/dev/shm; "
     "docker --shm-size)";
-
-std::uint64_t random_bits() {
-  std::random_device source;
-  return (std::uint64_t{source()} << 32) | source();
-}
 
 }  // namespace
 

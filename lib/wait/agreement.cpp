@@ -112,7 +112,10 @@ std::string Agreement::finding(std::string_view activity, const std::vector<std:
 
 Agreement::Summary Agreement::summary() const {
   std::string hashes;
-  for (const Field& field : fields_) hashes += field.name + to_string(field.hash);
+  for (const auto& [name, hash, text] : fields_) {
+    hashes += name;
+    hashes.append(reinterpret_cast<const char*>(&hash), sizeof hash);
+  }
   return {failure_.empty() ? 0U : 1U, hash_bytes(hashes)};
 }
 

@@ -20,6 +20,8 @@ namespace {
 
 struct BoardHeader {
   std::atomic<std::int64_t> last_stall_report{0};
+  std::atomic<std::uint64_t> closings{0};      // of all ranks, over all attempts
+  std::atomic<std::uint64_t> failed_close{0};  // the last attempt in which a rank could not close
 };
 constexpr std::size_t header_bytes = 128;
 static_assert(sizeof(BoardHeader) <= header_bytes);
@@ -102,6 +104,22 @@ BoardSlot* NodeBoard::slot_of(Rank rank) const {
   const auto found = std::ranges::lower_bound(ranks_, rank);
   if (found == ranks_.end() || *found != rank) return nullptr;
   return slot_at(memory_, static_cast<std::size_t>(found - ranks_.begin()));
+}
+
+// A rank begins the next attempt only after all ranks have begun this one.
+void NodeBoard::begin_close(bool has_failed) {
+  auto& header = *reinterpret_cast<BoardHeader*>(memory_);
+  ++closes_;
+  if (has_failed) header.failed_close = closes_;
+  ++header.closings;  // last: whoever sees it sees the failure
+}
+
+bool NodeBoard::all_close() const {
+  return reinterpret_cast<const BoardHeader*>(memory_)->closings >= closes_ * ranks_.size();
+}
+
+bool NodeBoard::has_failed_to_close() const {
+  return reinterpret_cast<const BoardHeader*>(memory_)->failed_close == closes_;
 }
 
 std::optional<std::size_t> NodeBoard::index_of(Rank rank) const {

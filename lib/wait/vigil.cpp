@@ -62,7 +62,7 @@ void Vigil::begin() {
   published_ = PublishedWait{board.get(), notice()};
   if (board == nullptr) return;
   for (const int member : point_.members)
-    if (member != state_.comm.rank() && board->look(state_.in_mesh(member)))
+    if (member != state_.comm.rank() && board->index_of(state_.in_mesh(member)))
       local_.push_back(member);
 }
 

@@ -128,9 +128,10 @@ bool check(const std::string& mesh_text, long nodes,
   is_right = calls["Comm_create_group"] == without && is_right;
   calls.clear();
   mesh.close();
-  is_right = is_as_expected(("close " + mesh_text).c_str(),
-                            {{"Iallreduce", 1}, {"Comm_free", groups + without + 1}}) &&
-             is_right;
+  expected = {{"Comm_free", groups + without + 1}};
+  // Ranks on one node meet in its memory.
+  if (nodes > 1) expected["Iallreduce"] = 1;
+  is_right = is_as_expected(("close " + mesh_text).c_str(), expected) && is_right;
   return is_right;
 }
 

@@ -61,6 +61,21 @@ TEST_CASE("what a rank waits for, and what it has left, is on the board") {
   CHECK(!board.has_failed(Rank{5}));
 }
 
+TEST_CASE("ranks meet before they close the mesh, again after an attempt that has failed") {
+  const Memory memory;
+  NodeBoard board = memory.board(Rank{3});
+  NodeBoard peer = memory.board(Rank{5});
+  for (const bool has_failed : {true, false}) {
+    peer.begin_close(has_failed);
+    CHECK(!peer.all_close());
+    board.begin_close(false);
+    for (const NodeBoard* one : {&board, &peer}) {
+      CHECK(one->all_close());
+      CHECK(one->has_failed_to_close() == has_failed);
+    }
+  }
+}
+
 TEST_CASE("a rank that an exception has thrown out has failed, with the reason") {
   const Memory memory;
   const NodeBoard board = memory.board(Rank{3});

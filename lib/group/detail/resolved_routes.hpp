@@ -2,34 +2,73 @@
 // The rules of a mesh, resolved once for all groups that they treat alike.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <list>
-#include <utility>
+#include <string>
 #include <vector>
 
+#include "connection.hpp"
+#include "rankmesh/base/operation.hpp"
 #include "rankmesh/routes/route_table.hpp"
 
 namespace rankmesh::detail {
 
-/// Keeps the results of RouteTable::resolve(). Most groups of a mesh differ in nothing that a rule
-/// tests, and each coordinator asks the same questions when it is created.
+/// What a Router chooses, with numbers of transports instead of their addresses. The numbers are
+/// the places in HostTransports::list.
+struct RoutePattern {
+  /// The end of the last range of sizes.
+  static constexpr std::uint64_t endless = ~std::uint64_t{0};
+  /// The candidates for a range of sizes.
+  struct Choice {
+    std::uint64_t end = endless;     ///< The end of the range, which is excluded.
+    std::uint32_t first = 0;         ///< The first candidate.
+    std::uint32_t others = 0;        ///< The number of candidates after the first.
+    std::uint32_t begin_others = 0;  ///< In RoutePattern::others.
+    [[nodiscard]] bool routes_like(const Choice& other) const {
+      return first == other.first && others == other.others && begin_others == other.begin_others;
+    }
+    friend bool operator==(const Choice&, const Choice&) = default;
+  };
+  /// The lists of choices for calls of one operation and type.
+  struct Cell {
+    std::uint32_t by_size = 0;
+    std::uint32_t without_size = 0;
+    friend bool operator==(const Cell&, const Cell&) = default;
+  };
+  using Row = std::array<Cell, type_class_count>;
+
+  std::array<Row, operation_count> rows{};
+  std::vector<std::vector<Choice>> lists;  ///< One choice per range of sizes; no two are equal.
+  std::vector<std::uint32_t> others;
+
+  /// Computes the pattern of groups of this scope with these transports. Local.
+  RoutePattern(const RouteTable& routes, const RouteScope& scope, const HostTransports& transports);
+
+ private:
+  [[nodiscard]] std::uint32_t add(const RouteTable& routes, const HostTransports& transports,
+                                  const std::vector<RouteSegment>& segments);
+};
+
+/// Keeps the patterns of a mesh. Most groups of a mesh differ in nothing that a rule tests.
 class ResolvedRoutes {
  public:
   /// @param routes  Must outlive this object.
   explicit ResolvedRoutes(const RouteTable& routes) : routes_{routes} {}
 
-  [[nodiscard]] const RouteTable& table() const { return routes_; }
-  /// Returns what RouteTable::resolve() returns. Valid as long as this object.
-  const std::vector<RouteSegment>& resolve(const RouteScope& scope, const RouteQuery& query);
+  /// Returns the pattern of groups of this scope with these transports. Valid as long as this
+  /// object. Local.
+  const RoutePattern& pattern(const RouteScope& scope, const HostTransports& transports);
 
  private:
-  struct Scope {
+  struct Known {
     RouteScope scope;
-    std::list<std::pair<RouteQuery, std::vector<RouteSegment>>> answers;
+    std::vector<std::string> transports;  // the names
+    RoutePattern pattern;
   };
-  [[nodiscard]] Scope& scope_like(const RouteScope& scope);
 
   const RouteTable& routes_;
-  std::list<Scope> scopes_;
+  std::list<Known> known_;
 };
 
 }  // namespace rankmesh::detail

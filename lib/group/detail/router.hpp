@@ -4,7 +4,6 @@
 
 #include <array>
 #include <cstdint>
-#include <deque>
 #include <string_view>
 #include <vector>
 
@@ -82,7 +81,7 @@ class Router {
     return choose(choice, call, operation);
   }
 
-  static constexpr std::uint64_t endless = ~std::uint64_t{0};
+  static constexpr std::uint64_t endless = RoutePattern::endless;
 
   // The candidates for a range of sizes.
   struct Choice {
@@ -93,10 +92,6 @@ class Router {
     Transport* first;
     std::uint32_t others = 0;        // the number of candidates after the first
     std::uint32_t begin_others = 0;  // in others_
-    [[nodiscard]] bool routes_like(const Choice& other) const {
-      return first == other.first && others == other.others && begin_others == other.begin_others;
-    }
-    friend bool operator==(const Choice&, const Choice&) = default;
   };
 
   [[nodiscard, gnu::noinline]] Transport& first_that_supports(const Choice& choice,
@@ -134,14 +129,11 @@ class Router {
     }
     return choice->only != nullptr ? *choice->only : first_that_supports(*choice, call);
   }
-  const Choice* add(ResolvedRoutes& routes, const HostTransports& transports,
-                    const RouteQuery& query);
 
   std::int64_t size_;
   RouteScope scope_;
   std::array<Row, operation_count> rows_{};
-  std::deque<std::vector<Choice>>
-      choices_;  // cells may share a list; the lists keep their addresses
+  std::vector<std::vector<Choice>> choices_;  // cells may share a list
   std::vector<Transport*> others_;
 };
 

@@ -19,7 +19,7 @@ struct JobFacts {
 };
 
 /// Gathers the facts on rank 0, which broadcasts what follows from them. Then receives the messages
-/// that were sent on the program's communicator. Collective; blocks. Costs one MPI_Igather of 200
+/// that were sent on the program's communicator. Collective; blocks. Costs one MPI_Igather of 176
 /// bytes per rank, and one MPI_Ibcast of 8 bytes per rank.
 /// @param participants  The program's communicator.
 /// @param devices       What this rank has to say about devices.

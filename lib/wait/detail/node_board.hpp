@@ -90,6 +90,15 @@ class RANKMESH_API NodeBoard {
   /// Returns whether leave() has not been called.
   [[nodiscard]] bool is_open() const;
 
+  // The ranks of the board meet before they close the mesh. If one of them has failed, all of them
+  // stay, and may try again.
+  /// Tells the others that this rank closes the mesh, or that it cannot.
+  void begin_close(bool has_failed);
+  /// Returns whether all ranks have called begin_close() as often as this one.
+  [[nodiscard]] bool all_close() const;
+  /// Returns whether a rank cannot close the mesh. Valid after all_close() has returned true.
+  [[nodiscard]] bool has_failed_to_close() const;
+
   /// Returns a number for a name in this rank's slot, for BoardEntry. Equal names have equal
   /// numbers. Local.
   std::uint32_t label(std::string_view name);
@@ -150,6 +159,7 @@ class RANKMESH_API NodeBoard {
   ProcessIdentity identity_ = ProcessIdentity::own();
   PublishedCall* own_call_;
   std::size_t own_slot_;
+  std::uint64_t closes_ = 0;  // begun by this rank
   std::shared_ptr<Recorder> recorder_;
   std::mutex mutex_;  // of the wait that is published, and of the labels
   std::uint64_t published_ = 0;
