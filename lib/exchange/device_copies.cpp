@@ -5,17 +5,18 @@
 
 namespace rankmesh::exchange::detail {
 
-void DeviceCopies::add(const LocalArray& from, const LocalArray& to, const Strip& strip) {
+void DeviceCopies::add(std::size_t tensor, const LocalArray& from, const LocalArray& to,
+                       const Strip& strip) {
   const std::int64_t width = from.width();
   if (from.is_dense() && to.is_dense())
-    return add({to.at(strip.target), from.at(strip.source), strip.length * width, strip.count,
-                strip.target_step * width, strip.source_step * width});
+    return add({tensor, to.at(strip.target), from.at(strip.source), strip.length * width,
+                strip.count, strip.target_step * width, strip.source_step * width});
   for (std::int64_t i = 0; i < strip.count; ++i) {
     std::int64_t target = strip.target + i * strip.target_step;
     from.for_each(strip.source + i * strip.source_step, strip.length,
                   [&](const std::byte* source, std::int64_t n) {
                     to.for_each(target, n, [&](std::byte* data, std::int64_t m) {
-                      add({data, source, m * width});
+                      add({tensor, data, source, m * width});
                       source += m * width;
                     });
                     target += n;
@@ -29,7 +30,7 @@ void DeviceCopies::add(Rows rows) {
     rows.bytes *= rows.count;
     rows.count = 1;
   }
-  if (list_.empty()) return list_.push_back(rows);
+  if (list_.empty() || list_.back().tensor != rows.tensor) return list_.push_back(rows);
   Rows& last = list_.back();
   const std::int64_t to_step = rows.to - last.to, from_step = rows.from - last.from;
   if (last.count == 1 && rows.count == 1 && to_step == last.bytes && from_step == last.bytes) {

@@ -53,7 +53,7 @@ class DeviceTransfer final : public rankmesh::detail::DeviceSequence {
         cursor.begin(own.blocks);
         for (std::int64_t left = own.elements; left > 0;) {
           const Strip strip = cursor.peek(left);
-          before_.add(tensor(t).sender(own.step), tensor(t).target(), strip);
+          before_.add(t, tensor(t).sender(own.step), tensor(t).target(), strip);
           cursor.pass(strip);
           left -= strip.elements();
         }
@@ -71,7 +71,7 @@ class DeviceTransfer final : public rankmesh::detail::DeviceSequence {
     if (is_packed) from = end;
     walk.next(message.bytes, [&](const StreamPart& part, const Strip& strip) {
       if (!is_packed) return;
-      before_.add(tensor(part.tensor).sender(stream.step), {end, part.type, {}, {}},
+      before_.add(part.tensor, tensor(part.tensor).sender(stream.step), {end, part.type, {}, {}},
                   in_message(strip, false));
       end += strip.elements() * part.width();
     });
@@ -91,7 +91,8 @@ class DeviceTransfer final : public rankmesh::detail::DeviceSequence {
     if (is_packed) to = end;
     walk.next(message.bytes, [&](const StreamPart& part, const Strip& strip) {
       if (!is_packed) return;
-      after_.add({end, part.type, {}, {}}, tensor(part.tensor).target(), in_message(strip, true));
+      after_.add(part.tensor, {end, part.type, {}, {}}, tensor(part.tensor).target(),
+                 in_message(strip, true));
       end += strip.elements() * part.width();
     });
     calls_.push_back({.operation = Operation::recv,

@@ -164,6 +164,32 @@ TEST_CASE("tensors in device memory move between disjoint and rotated ranks") {
   mesh.close();
 }
 
+TEST_CASE("many tensors in device memory move together") {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
+  std::vector<TensorTransfer> tensors;
+  for (const auto& [from, to] : pairs)
+    for (int copy = 0; copy < 3; ++copy) tensors.push_back(transfer(from, to));
+  check_moves(mesh["tp"], tensors);
+  check_moves(mesh["tp"], tensors, {.memory = 2048});
+  check_moves(mesh["tp"], {});
+  mesh.close();
+}
+
+TEST_CASE("a source in device memory may repeat an element by a stride of 0") {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
+  const TensorTransfer moved = transfer("[24] f32 @ tp=N : (tp:cyclic)", "[24] f32 @ tp=N : (_)");
+  Redistribution move{
+      mesh["tp"], plan_transfer(moved.from, moved.to), {.kind = MemoryKind::device}};
+  const auto in = on_device(std::vector<float>{static_cast<float>(rank())});
+  const DeviceBuffer<float> out{24};
+  const Stream stream = Stream::create();
+  move.start({in.span(), {0}}, out.span(), stream).wait();
+  std::vector<float> expected;
+  for (int i = 0; i < 24; ++i) expected.push_back(static_cast<float>(i % size()));
+  CHECK(out.download(stream) == expected);
+  mesh.close();
+}
+
 TEST_CASE("random tensors in device memory arrive as after gathering and slicing") {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
   const Stream stream = Stream::create();

@@ -16,13 +16,16 @@ namespace rankmesh::exchange::detail {
 class DeviceCopies {
  public:
   /// Adds the elements of a strip. Both arrays have the same type.
-  void add(const LocalArray& from, const LocalArray& to, const Strip& strip);
+  /// @param tensor  The number of the tensor. The copies of different tensors stay apart, because a
+  ///                copy of CUDA must not reach from one allocation into another one.
+  void add(std::size_t tensor, const LocalArray& from, const LocalArray& to, const Strip& strip);
   /// Queues the copies on a stream, and forgets them.
   void queue(StreamRef stream);
 
  private:
   // Rows at equal distances, in bytes.
   struct Rows {
+    std::size_t tensor;
     std::byte* to;
     const std::byte* from;
     std::int64_t bytes;
