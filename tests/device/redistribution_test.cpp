@@ -4,8 +4,11 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <fmt/format.h>
@@ -130,6 +133,12 @@ std::vector<TensorTransfer> shifted_parts(int tensors) {
   const std::string shape = fmt::format("[{}] u8 @ tp=N", size() * 65536);
   return std::vector<TensorTransfer>(static_cast<std::size_t>(tensors),
                                      transfer(shape + " : (tp)", shape + " on 1-L,0 : (tp)"));
+}
+
+// Holds a stream until the flag is set.
+void wait_until_open(void* flag) {
+  while (!*static_cast<std::atomic<bool>*>(flag))
+    std::this_thread::sleep_for(std::chrono::milliseconds{1});
 }
 
 }  // namespace
@@ -303,11 +312,16 @@ TEST_CASE("transfers in device memory follow the stream, and later ones allocate
   FakeCudaCounters before{};
   for (int turn = 0; turn < 3; ++turn) {
     if (turn == 1) before = test_platform::cuda();
-    // The source gets its elements on the stream, after start() has returned. The two transfers of
-    // one object are in flight at the same time.
+    // The source gets its elements on the stream, after start() has returned. (The members have to
+    // be connected first.) The two transfers of one object are in flight at the same time.
+    first.memory.upload(std::vector<std::byte>(prepared.size()), stream);
+    std::atomic<bool> is_open = turn == 0 || !test_platform::is_double();
+    REQUIRE(cudaLaunchHostFunc(stream.native(), wait_until_open, &is_open) == cudaSuccess);
     device::detail::copy_on_device(first.memory.data(), prepared.data(), prepared.size(), stream);
     Work work = there.start(first.source(), middle.target(), stream);
     Work second = there.start(first.source(), other.target(), stream);
+    std::this_thread::sleep_for(std::chrono::milliseconds{20});
+    is_open = true;
     work.wait();
     second.wait();
     return_.start(middle.source(), last.target(), stream).wait();
