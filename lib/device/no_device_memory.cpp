@@ -35,12 +35,17 @@ void zero_on_device(void*, std::size_t bytes, StreamRef) {
 
 void* allocate_in_order(std::size_t, StreamRef) { fail(); }
 void free_in_order(void*, StreamRef) {}
+bool is_in_capture(StreamRef) { return false; }
 void require_no_capture(StreamRef) {}
 void* allocate_for_all_streams(std::size_t) { fail(); }
 void free_after_device(void*) noexcept {}
 void* allocate_pinned(std::size_t) { fail(); }
 void free_pinned(void*) noexcept {}
 void copy_in_order(void*, const void*, std::size_t, detail::Direction, StreamRef) { fail(); }
+void copy_rows_in_order(std::byte*, std::int64_t, const std::byte*, std::int64_t, std::int64_t,
+                        std::int64_t, StreamRef) {
+  fail();
+}
 void wait_for(StreamRef) { fail(); }
 void trim_pools() noexcept {}
 

@@ -55,6 +55,12 @@ cudaMemPool_t current_pool() {
   return pool;
 }
 
+// Whether CUDA copies rows at this distance in two dimensions. It refuses distances above
+// cudaDevAttrMaxPitch, which is 2^31 - 1 on all devices.
+bool is_pitch(std::int64_t step, std::int64_t bytes) {
+  return bytes <= step && step <= std::numeric_limits<std::int32_t>::max();
+}
+
 }  // namespace
 
 void* allocate_in_order(std::size_t bytes, StreamRef stream) {
@@ -69,8 +75,10 @@ void free_in_order(void* memory, StreamRef stream) {
   if (memory != nullptr) check(cudaFreeAsync(memory, handle_of(stream)), "cudaFreeAsync");
 }
 
+bool is_in_capture(StreamRef stream) { return is_captured(stream); }
+
 void require_no_capture(StreamRef stream) {
-  if (is_captured(stream))
+  if (is_in_capture(stream))
     throw UsageError{"memory that is kept cannot be allocated while its stream is captured",
                      "make the call once before the capture, or call reserve()"};
 }
@@ -100,6 +108,20 @@ void copy_in_order(void* to, const void* from, std::size_t bytes, detail::Direct
   const auto kind =
       direction == detail::Direction::to_device ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost;
   check(cudaMemcpyAsync(to, from, bytes, kind, handle_of(stream)), "cudaMemcpyAsync");
+}
+
+void copy_rows_in_order(std::byte* to, std::int64_t to_step, const std::byte* from,
+                        std::int64_t from_step, std::int64_t bytes, std::int64_t rows,
+                        StreamRef stream) {
+  if (rows > 1 && is_pitch(to_step, bytes) && is_pitch(from_step, bytes))
+    return check(cudaMemcpy2DAsync(to, static_cast<std::size_t>(to_step), from,
+                                   static_cast<std::size_t>(from_step),
+                                   static_cast<std::size_t>(bytes), static_cast<std::size_t>(rows),
+                                   cudaMemcpyDeviceToDevice, handle_of(stream)),
+                 "cudaMemcpy2DAsync");
+  for (std::int64_t row = 0; row < rows; ++row)
+    detail::copy_on_device(to + row * to_step, from + row * from_step,
+                           static_cast<std::size_t>(bytes), stream);
 }
 
 void wait_for(StreamRef stream) {

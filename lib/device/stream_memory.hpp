@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "rankmesh/base/stream_ref.hpp"
 #include "rankmesh/device/device_buffer.hpp"
@@ -22,6 +23,9 @@ namespace rankmesh::device {
 /// @throws CudaError
 void free_in_order(void* memory, StreamRef stream);
 
+/// Returns whether the stream is being captured.
+/// @throws UsageError if the capture is invalidated.
+[[nodiscard]] bool is_in_capture(StreamRef stream);
 /// Throws UsageError if the stream is being captured: memory that is allocated in a capture belongs
 /// to the graph, so a caller cannot keep it.
 void require_no_capture(StreamRef stream);
@@ -36,6 +40,12 @@ void free_pinned(void* memory) noexcept;
 /// Queues a copy between page-locked and device memory. The host does not wait.
 void copy_in_order(void* to, const void* from, std::size_t bytes, detail::Direction direction,
                    StreamRef stream);
+/// Queues a copy of `rows` rows of `bytes` bytes inside device memory. The rows begin `to_step` and
+/// `from_step` bytes apart. It is one copy of CUDA; where CUDA refuses the distances, it is one per
+/// row.
+void copy_rows_in_order(std::byte* to, std::int64_t to_step, const std::byte* from,
+                        std::int64_t from_step, std::int64_t bytes, std::int64_t rows,
+                        StreamRef stream);
 /// Waits until the stream is idle.
 /// @throws TimeoutError if it is still busy after default_timeout().
 void wait_for(StreamRef stream);

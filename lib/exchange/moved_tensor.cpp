@@ -54,17 +54,22 @@ MovedTensor::MovedTensor(const TensorTransfer& transfer, Rank self)
 
 void MovedTensor::check(const ConstBuffer& memory, const std::vector<std::int64_t>& strides,
                         const TensorPlacement& place, const std::vector<std::int64_t>& shape,
-                        const char* role) const {
+                        const char* role, MemoryKind kind) const {
   if (product(shape) == 0 || place.local_count(self_) == 0) return;
   const auto refuse = [&](const std::string& what, const std::string& hint) {
     throw UsageError{
         fmt::format("the {} of {} on rank {}: {}", role, name_of(*transfer_), self_.value(), what),
         hint};
   };
-  if (memory.kind != MemoryKind::host)
+  if (memory.kind == MemoryKind::device && kind == MemoryKind::host)
     throw UnsupportedError{
         fmt::format("the {} of {} is in device memory", role, name_of(*transfer_)),
-        "copy it to host memory first: a Redistribution moves host memory only"};
+        "copy it to host memory first; a Redistribution moves device memory if "
+        "RedistributionOptions::kind says so"};
+  if (memory.kind != kind)
+    refuse("it is in host memory, the Redistribution moves device memory",
+           "pass a DeviceSpan, or set RedistributionOptions::kind to MemoryKind::host on all "
+           "members");
   if (memory.type != place.type())
     refuse(fmt::format("its elements are {}, those of the plan {}", to_string(memory.type),
                        to_string(place.type())),
@@ -88,9 +93,10 @@ void MovedTensor::check(const ConstBuffer& memory, const std::vector<std::int64_
            fmt::format("the local shape is [{}]", fmt::join(shape, ",")));
 }
 
-void MovedTensor::check(const TensorSource& source, const TensorTarget& target) const {
-  check(source.memory, source.strides, transfer_->from, source_shape_, "source");
-  check(target.memory.as_input(), target.strides, transfer_->to, target_shape_, "target");
+void MovedTensor::check(const TensorSource& source, const TensorTarget& target,
+                        MemoryKind kind) const {
+  check(source.memory, source.strides, transfer_->from, source_shape_, "source", kind);
+  check(target.memory.as_input(), target.strides, transfer_->to, target_shape_, "target", kind);
   const std::less<const std::byte*> before;
   const ConstBuffer& in = source.memory;
   const Buffer& out = target.memory;

@@ -24,7 +24,8 @@ constexpr std::int64_t least_memory = 1024;
 constexpr int lowest_tag = 28192;
 constexpr int tag_count = 4096;
 
-std::string text_of(const GroupCoordinator& group, const TransferPlan& plan, std::int64_t memory) {
+std::string text_of(const GroupCoordinator& group, const TransferPlan& plan,
+                    const RedistributionOptions& options) {
   std::string text = fmt::format("Redistribution over '{}': {} tensor{}", group.name(),
                                  plan.tensors().size(), plan.tensors().size() == 1 ? "" : "s");
   if (!plan.tensors().empty()) {
@@ -32,24 +33,26 @@ std::string text_of(const GroupCoordinator& group, const TransferPlan& plan, std
     text += fmt::format("{} from '{}' to '{}'", plan.tensors().size() == 1 ? "" : ", the first",
                         first.from.to_string(), first.to.to_string());
   }
-  return text + fmt::format(", {} bytes of memory, plan {}", memory, to_string(plan.digest()));
+  return text + fmt::format(", {} bytes of {} memory, plan {}", options.memory,
+                            to_string(options.kind), to_string(plan.digest()));
 }
 
 // Throws on all members if one of them passes another plan or other options, or if `prepare` throws
 // on one. Returns the number of the redistribution in the mesh.
 template <class Prepare>
-std::int64_t agree(GroupCoordinator& group, const TransferPlan& plan, std::int64_t memory,
-                   Prepare&& prepare) {
+std::int64_t agree(GroupCoordinator& group, const TransferPlan& plan,
+                   const RedistributionOptions& options, Prepare&& prepare) {
   rankmesh::detail::ControlPlane& control = *GroupAccess::runtime(group).control;
   detail::MemberArguments mine;
-  mine.describe = [&](const std::string&) { return text_of(group, plan, memory); };
+  mine.describe = [&](const std::string&) { return text_of(group, plan, options); };
   mine.failure = detail::failure_of(prepare);
   // The maxima of h and ~h are each other's complement only if all h are equal. Those of a member
   // that has failed are not.
   const auto number = static_cast<std::uint64_t>(control.redistributions);
   std::vector<std::uint64_t> most(5, ~std::uint64_t{0});
   if (mine.failure == nullptr) {
-    const Hash128 hash = hash_bytes(fmt::format("{} {}", to_string(plan.digest()), memory));
+    const Hash128 hash = hash_bytes(
+        fmt::format("{} {} {}", to_string(plan.digest()), options.memory, to_string(options.kind)));
     most = {hash.high, hash.low, ~hash.high, ~hash.low, number};
   }
   run_or_leak([&] { group.all_reduce_async(most, ReduceOp::max).wait(); }, most);
@@ -74,6 +77,26 @@ void RedistributionState::validate() const {
     throw UsageError{fmt::format("Redistribution over '{}': {} bytes of memory for messages",
                                  group.name(), options.memory),
                      fmt::format("use {} bytes or more", least_memory)};
+  if (options.kind == MemoryKind::host) return;
+  (void)group.native_nccl();  // throws the reason if there are no devices
+  for (const TensorTransfer& tensor : plan.tensors())
+    if (tensor.from.type() != tensor.to.type() || !tensor.from.sums().empty())
+      throw UnsupportedError{
+          fmt::format("Redistribution over '{}': '{}' becomes '{}' in device memory", group.name(),
+                      tensor.from.to_string(), tensor.to.to_string()),
+          "on devices, elements keep their type and there are no partial sums: copy the elements "
+          "to host memory, and move them there"};
+}
+
+void RedistributionState::prepare_device(StreamRef stream) {
+  (void)group.stream();  // throws if another device is current
+  if (device::is_in_capture(stream))
+    throw UsageError{fmt::format("Redistribution over '{}' is started on a stream that is captured",
+                                 group.name()),
+                     "start it outside of the graph"};
+  const auto size = static_cast<std::size_t>(rounds.sent_memory + rounds.received_memory);
+  if (device_memory == nullptr && size > 0)
+    device_memory.reset(static_cast<std::byte*>(device::allocate_for_all_streams(size)));
 }
 
 }  // namespace detail
@@ -85,7 +108,7 @@ Redistribution::Redistribution(GroupCoordinator& group, TransferPlan plan,
                                              .plan = std::move(plan),
                                              .options = std::move(options)}} {
   detail::RedistributionState& s = *state_;
-  s.number = agree(group, s.plan, s.options.memory, [&] {
+  s.number = agree(group, s.plan, s.options, [&] {
     s.validate();
     s.schedule();
   });
@@ -100,7 +123,7 @@ std::int64_t Redistribution::bytes() const { return state_->bytes; }
 std::int64_t Redistribution::bytes_read_directly() const { return state_->bytes_read; }
 
 Work Redistribution::start(std::span<const TensorSource> source,
-                           std::span<const TensorTarget> target) {
+                           std::span<const TensorTarget> target, StreamRef stream) {
   if (state_ == nullptr) rankmesh::detail::GroupLife::refuse_moved("Redistribution");
   detail::RedistributionState& s = *state_;
   s.life.require("Redistribution");
@@ -110,20 +133,24 @@ Work Redistribution::start(std::span<const TensorSource> source,
                                  s.group.name(), source.size(), target.size(), s.tensors.size()),
                      "pass one source and one target per tensor, empty ones where this rank has "
                      "no elements"};
-  for (std::size_t t = 0; t < s.tensors.size(); ++t) s.tensors[t].check(source[t], target[t]);
+  for (std::size_t t = 0; t < s.tensors.size(); ++t)
+    s.tensors[t].check(source[t], target[t], s.options.kind);
   if (s.is_running)
     throw UsageError{fmt::format("Redistribution over '{}' is started while its last transfer is "
                                  "in flight",
                                  s.group.name()),
                      "wait for the Work of the last start() first, or use another Redistribution"};
+  const bool is_on_device = s.options.kind == MemoryKind::device;
+  if (is_on_device) s.prepare_device(stream);
   for (std::size_t t = 0; t < s.tensors.size(); ++t) s.tensors[t].bind(source[t], target[t]);
   const std::int64_t start = s.starts++;
-  return GroupAccess::start(s.group,
-                            {.function = "redistribution",
-                             .activity = fmt::format("{}.redistribution {}, transfer {}",
-                                                     s.group.name(), s.number, start),
-                             .identity = fmt::format("redistribution {} {}", s.number, start)},
-                            detail::make_sequence(state_));
+  const rankmesh::detail::SequenceDescription description{
+      .function = "redistribution",
+      .activity = fmt::format("{}.redistribution {}, transfer {}", s.group.name(), s.number, start),
+      .identity = fmt::format("redistribution {} {}", s.number, start)};
+  if (is_on_device)
+    return GroupAccess::start(s.group, description, stream, detail::make_device_sequence(state_));
+  return GroupAccess::start(s.group, description, detail::make_sequence(state_));
 }
 
 }  // namespace rankmesh::exchange

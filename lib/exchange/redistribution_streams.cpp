@@ -35,7 +35,8 @@ void RedistributionState::schedule() {
   for (const TensorTransfer& tensor : plan.tensors()) tensors.emplace_back(tensor, self);
   sent = ordered_streams(part, tensors, self, group.size(), true);
   received = ordered_streams(part, tensors, self, group.size(), false);
-  direct = take_direct_streams(*this);
+  const bool is_on_device = options.kind == MemoryKind::device;
+  if (!is_on_device) direct = take_direct_streams(*this);
   if (!direct.empty()) {
     table_places.push_back(0);
     for (const MovedTensor& tensor : tensors)
@@ -51,6 +52,8 @@ void RedistributionState::schedule() {
     for (const TransferMessage& copy : part[t].copies)
       bytes +=
           copy.elements * static_cast<std::int64_t>(size_of(tensors[t].type_in_message(copy.step)));
+  if (is_on_device)
+    rounds = device_rounds(sent, received, group.rank_in_group(), group.size(), options.memory);
 }
 
 }  // namespace rankmesh::exchange::detail

@@ -92,6 +92,10 @@ Work GroupAccess::start(GroupCoordinator& group, const SequenceDescription& desc
                         std::unique_ptr<MessageSequence> sequence) {
   return group.dispatcher_->start(description, std::move(sequence));
 }
+Work GroupAccess::start(GroupCoordinator& group, const SequenceDescription& description,
+                        StreamRef stream, std::shared_ptr<DeviceSequence> sequence) {
+  return group.dispatcher_->start(description, stream, std::move(sequence));
+}
 std::unique_ptr<SequenceMessages> GroupAccess::messages(const GroupCoordinator& group) {
   return std::make_unique<SequenceMessages>(group.dispatcher_->shared_connection(),
                                             group.dispatcher_->family());

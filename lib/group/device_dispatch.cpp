@@ -78,6 +78,42 @@ void CallDispatcher::start_on_device(const Call& call, AsyncOperation& operation
   breaking_on_failure([&] { operation.pending = connection_->device()->start(call); });
 }
 
+void CallDispatcher::issue_together(const std::vector<Call>& calls) {
+  std::vector<DeferredCall> deferred;
+  deferred.reserve(calls.size());
+  for (const Call& call : calls)
+    deferred.emplace_back(call, *this, connection_->group.place, nullptr);
+  runtime_->batch.issue_together(std::move(deferred), Deadline{connection_->group.timeout});
+}
+
+Work CallDispatcher::start(const SequenceDescription& description, StreamRef stream,
+                           std::shared_ptr<DeviceSequence> sequence) {
+  const CallLock lock{*runtime_};
+  require_no_batch(description);
+  DeviceTransport& transport = device(description.function);
+  std::vector<int> peers;
+  for (const RankInGroup peer : sequence->peers())
+    peers.push_back(static_cast<int>(connection_->group.ranks.at(peer.value()).value()));
+  auto operation = std::make_shared<AsyncOperation>();
+  operation->connection = connection_;
+  operation->point = point_of(description, std::move(peers));
+  operation->stream = stream;
+  operation->is_on_device = true;
+  operation->kept = sequence;
+  transport.validate({.operation = Operation::send, .stream = transport.stream()});
+  operation->pending = transport.queue_after(stream, [&](StreamRef own) {
+    try {
+      sequence->queue(own, [&](const std::vector<Call>& calls) { issue_together(calls); });
+    } catch (const Error& error) {
+      connection_->mark_broken(error);  // peers may have taken what was issued before
+      runtime_->last_failure = error.message();
+      throw;
+    }
+  });
+  runtime_->in_flight.add(operation);
+  return Work{std::move(operation), runtime_};
+}
+
 CallDispatcher::Comparison CallDispatcher::start_comparison(const Call& call) {
   CallComparison* comparison = connection_->host().comparison;
   if (comparison == nullptr) return {};

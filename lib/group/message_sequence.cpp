@@ -59,18 +59,30 @@ void CallDispatcher::throw_unusable(std::string_view function) const {
       "end the program, or open a new mesh on the ranks that are left"};
 }
 
+void CallDispatcher::require_no_batch(const SequenceDescription& description) const {
+  if (!is_usable()) throw_unusable(description.function);
+  if (runtime_->batch.is_open())
+    throw UsageError{fmt::format("{}.{} inside an NcclGroup", name_, description.function),
+                     "end the NcclGroup first: this operation is not part of it"};
+}
+
+WaitPoint CallDispatcher::point_of(const SequenceDescription& description,
+                                   std::vector<int> members) const {
+  const GroupDescription& group = connection_->group;
+  const std::string identity = group.identity + "|" + group.ranks.to_string();
+  WaitPoint point = WaitPoint::of(std::move(members), description.activity,
+                                  fmt::format("{}|{}", identity, description.identity));
+  point.is_call = true;
+  if (!group.is_adopted) point.scope = hash_bytes(identity).low;
+  return point;
+}
+
 // Makes the operation of a sequence.
 std::shared_ptr<AsyncOperation> CallDispatcher::operation_of(
     const SequenceDescription& description, std::unique_ptr<MessageSequence> sequence) const {
-  const GroupDescription& group = connection_->group;
-  const std::string identity = group.identity + "|" + group.ranks.to_string();
   auto operation = std::make_shared<AsyncOperation>();
   operation->connection = connection_;
-  // Each wait adds the members for which it waits.
-  operation->point = WaitPoint::of(std::vector<int>{}, description.activity,
-                                   fmt::format("{}|{}", identity, description.identity));
-  operation->point.is_call = true;
-  if (!group.is_adopted) operation->point.scope = hash_bytes(identity).low;
+  operation->point = point_of(description, {});  // each wait adds the members for which it waits
   operation->transport = carrier_of(*connection_);
   operation->sequence = sequence.get();
   operation->is_polled = true;
@@ -81,10 +93,7 @@ std::shared_ptr<AsyncOperation> CallDispatcher::operation_of(
 Work CallDispatcher::start(const SequenceDescription& description,
                            std::unique_ptr<MessageSequence> sequence) {
   const CallLock lock{*runtime_};
-  if (!is_usable()) throw_unusable(description.function);
-  if (runtime_->batch.is_open())
-    throw UsageError{fmt::format("{}.{} inside an NcclGroup", name_, description.function),
-                     "end the NcclGroup first: messages of host memory are not part of it"};
+  require_no_batch(description);
   auto operation = operation_of(description, std::move(sequence));
   runtime_->in_flight.add(operation);
   try {

@@ -136,7 +136,15 @@ void OpenBatch::end(const Deadline& deadline) {
   is_open_ = false;
   reasons_.remove();
   forget_memory();
-  std::vector<DeferredCall> calls = std::exchange(deferred_, {});
+  issue(std::exchange(deferred_, {}), deadline);
+}
+
+void OpenBatch::issue_together(std::vector<DeferredCall> calls, const Deadline& deadline) {
+  device_->begin();
+  issue(std::move(calls), deadline);
+}
+
+void OpenBatch::issue(std::vector<DeferredCall> calls, const Deadline& deadline) {
   std::ranges::stable_sort(calls, {}, &DeferredCall::place);
   FirstFailure failure;
   failure.guard([&] { compare(calls); });

@@ -61,14 +61,18 @@ bool is_device_call(const Call& call) {
   return call.in.kind == MemoryKind::device || call.out.kind == MemoryKind::device;
 }
 
-// Returns the call on the group's own stream, ordered after the work that the call's stream holds.
-Call moved_to(StreamRef own_stream, const Call& call, NcclContext& context) {
+// Makes the group's own stream wait for the work that the stream holds now.
+void order(StreamRef stream, StreamRef own_stream, NcclContext& context) {
   device::Event before = context.take_event();
-  before.record(call.stream);
+  before.record(stream);
   before.make_wait(own_stream);
   context.give_back(std::move(before));
+}
+
+// Returns the call on another stream.
+Call moved_to(StreamRef stream, const Call& call) {
   Call moved = call;
-  moved.stream = own_stream;
+  moved.stream = stream;
   return moved;
 }
 
@@ -157,10 +161,16 @@ void NcclTransport::issue(const Call& call) {
 }
 
 std::unique_ptr<Pending> NcclTransport::start(const Call& call) {
-  (void)device::is_captured(call.stream);
-  const Call own = moved_to(stream(), call, *context_);
-  issue(own);
-  return std::make_unique<StreamPending>(own.stream, comm_.get(), context_);
+  return queue_after(call.stream, [&](StreamRef own) { issue(moved_to(own, call)); });
+}
+
+std::unique_ptr<Pending> NcclTransport::queue_after(StreamRef stream,
+                                                    const std::function<void(StreamRef)>& queue) {
+  (void)device::is_captured(stream);
+  const StreamRef own = stream_.get();
+  order(stream, own, *context_);
+  queue(own);
+  return std::make_unique<StreamPending>(own, comm_.get(), context_);
 }
 
 std::unique_ptr<Pending> NcclTransport::end_of(StreamRef stream) {
@@ -229,10 +239,16 @@ void LocalDeviceTransport::copy(const Call& call) {
 }
 
 std::unique_ptr<Pending> LocalDeviceTransport::start(const Call& call) {
-  (void)device::is_captured(call.stream);
-  const Call own = moved_to(stream(), call, *context_);
-  copy(own);
-  return std::make_unique<StreamPending>(own.stream, nullptr, context_);
+  return queue_after(call.stream, [&](StreamRef own) { copy(moved_to(own, call)); });
+}
+
+std::unique_ptr<Pending> LocalDeviceTransport::queue_after(
+    StreamRef stream, const std::function<void(StreamRef)>& queue) {
+  (void)device::is_captured(stream);
+  const StreamRef own = stream_.get();
+  order(stream, own, *context_);
+  queue(own);
+  return std::make_unique<StreamPending>(own, nullptr, context_);
 }
 
 std::unique_ptr<Pending> LocalDeviceTransport::end_of(StreamRef stream) {

@@ -5,11 +5,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <string>
 #include <vector>
 
 #include "device/test_platform.hpp"
 #include "rankmesh/device/device_buffer.hpp"
 #include "rankmesh/device/stream.hpp"
+#include "rankmesh/exchange/redistribution.hpp"
 #include "rankmesh/rankmesh.hpp"
 #include "rankmesh/record/find.hpp"
 #include "support/checks.hpp"
@@ -133,6 +135,35 @@ TEST_CASE("a captured call is marked, because its end cannot be known") {
   REQUIRE(calls.size() == 2);
   CHECK(!calls[0].is_captured);
   CHECK(calls[1].is_captured);
+  wait_for_all();
+  mesh.close();
+}
+
+TEST_CASE("the messages of a redistribution of device memory are recorded") {
+  NEEDS_RANKS(2);
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::short_timeout()};
+  const Stream stream = Stream::create();
+  // Each rank sends one element to its successor.
+  const auto place = [&](const std::string& ranks) {
+    return TensorPlacement::parse("[" + std::to_string(mesh["tp"].size()) + "] f32 @ tp=" +
+                                  std::to_string(mesh["tp"].size()) + ranks + " : (tp)");
+  };
+  const std::string shifted = " on 1-" + std::to_string(mesh["tp"].size() - 1) + ",0";
+  exchange::Redistribution move{
+      mesh["tp"], plan_transfer(place(""), place(shifted)), {.kind = MemoryKind::device}};
+  const auto in = on_device<float>({static_cast<float>(rank())});
+  const auto out = on_device<float>({-1});
+  move.start(in.span(), out.span(), stream).wait(Deadline::Duration{30});
+  mesh.progress();
+  const auto calls = device_calls();
+  REQUIRE(calls.size() == 2);
+  CHECK(calls[0].descriptor.operation() == Operation::send);
+  CHECK(calls[1].descriptor.operation() == Operation::recv);
+  for (const record::Call& call : calls) {
+    CHECK(call.carrier == record::Carrier::nccl);
+    CHECK(call.state == record::State::ended);
+    CHECK(call.descriptor.count == 4);
+  }
   wait_for_all();
   mesh.close();
 }

@@ -25,6 +25,7 @@ struct FakeNcclCounters {
   long splits;         // communicators that came to life by split
   long shrinks;        // ... by shrink
   long launches;       // batches of operations put on a stream: one per communicator and group
+  long largest;        // the most operations of one of these batches
   long connections;    // meetings of the ranks that the first operations of an algorithm have made
   long lone_aborts;    // communicators aborted outside a group call
   long unsafe_aborts;  // communicators freed while another thread was in a call on them

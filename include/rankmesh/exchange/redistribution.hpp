@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "rankmesh/base/buffer.hpp"
+#include "rankmesh/base/stream_ref.hpp"
 #include "rankmesh/export.hpp"
 #include "rankmesh/group/coordinator.hpp"
 #include "rankmesh/group/work.hpp"
@@ -59,12 +60,15 @@ struct TensorTarget {
 
 /// The options of a Redistribution.
 struct RedistributionOptions {
+  /// The kind of the memory of all sources and targets. It must be the same on all members.
+  MemoryKind kind = MemoryKind::host;
   /// The most memory that a rank uses for messages on the way, in bytes. It must be the same on all
   /// members. If the messages of a rank are larger together, they move in several rounds.
   std::int64_t memory = std::int64_t{64} << 20;
   /// Is called after each message of this rank: with the bytes that this rank has sent, received,
   /// read and copied so far, and with their final number. Called inside test(), wait() and other
-  /// calls of the mesh, so it must not call the mesh, and it must not throw. It may be empty.
+  /// calls of the mesh, so it must not call the mesh, and it must not throw. It may be empty. It is
+  /// not called for device memory, whose messages end while the host does something else.
   std::function<void(std::int64_t done, std::int64_t all)> progress{};
 };
 
@@ -93,6 +97,16 @@ struct RedistributionOptions {
 /// time, and several redistributions may be in flight. Members need not start them in the same
 /// order.
 ///
+/// Device memory: with `kind = MemoryKind::device`, NCCL carries the messages on the group's own
+/// stream, in rounds of at most 256 sends and receives per rank. The two ranks of a message have it
+/// in the same round. Elements are sent and received in place if they are contiguous and belong to
+/// a tensor of which the two ranks exchange 64 KiB or more. Other elements are copied on the
+/// device: one copy, in two dimensions, for each sequence of runs at equal distances. Types are not
+/// converted, and partial sums are refused. start() queues everything, so the host does not wait,
+/// unless NCCL connects two ranks that have not exchanged messages before. Several transfers of one
+/// object may be in flight. All members must issue the operations of the group on device memory in
+/// the same order, and transfers are among these operations.
+///
 /// Types: floats are converted if the types of the places differ. A message has the smaller one of
 /// both types. The conversion rounds to the nearest value, ties to even; a float64 that becomes a
 /// 16-bit or 8-bit float is rounded to float32 first. Partial sums move in the type of the source,
@@ -103,8 +117,9 @@ struct RedistributionOptions {
 /// for a pair that reads directly, or for each packed piece. Memory: `memory` bytes at most, and
 /// 128 KiB for direct reads, for lists that depend on the plan, and four or eight bytes per element
 /// of this rank's target if partial sums are converted. All is allocated by the first start() at
-/// the latest; later transfers allocate only a few objects per message. Move-only. Thread safety:
-/// the rules of the group apply.
+/// the latest; later transfers allocate only a few objects per message. Device memory for messages
+/// is freed by the destructor, or when the last transfer is complete; this may wait for all work on
+/// the device. Move-only. Thread safety: the rules of the group apply.
 class RANKMESH_API Redistribution {
  public:
   /// Creates a redistribution. Collective over the group; blocks. Cost: one all_reduce of 40 bytes,
@@ -113,6 +128,9 @@ class RANKMESH_API Redistribution {
   /// @param plan  Its ranks are members of the group.
   /// @throws UsageError if the plan has more ranks than the group, if a type cannot be converted,
   /// or if `memory` is less than 1,024.
+  /// @throws NoDeviceError if `kind` is device memory, but the group has no NCCL communicator.
+  /// @throws UnsupportedError if `kind` is device memory, and the types of a tensor differ or it
+  /// has partial sums.
   /// @throws MismatchError on all members if they pass different plans or options; the error names
   /// the members that differ. If the arguments are invalid on some members only, the other members
   /// throw it too.
@@ -124,22 +142,26 @@ class RANKMESH_API Redistribution {
   Redistribution& operator=(Redistribution&&) noexcept;
 
   /// Starts a transfer. Collective over the ranks that send or receive elements; does not block.
-  /// This rank's own elements are copied at once. The memory must stay valid until the transfer is
-  /// complete. If the transfer fails, the source is unchanged, and the target may hold any values.
-  /// Other ranks may then still read the source: what they read of it later makes their transfers
-  /// fail.
+  /// This rank's own elements are copied at once. In device memory, everything is queued on a
+  /// stream instead; see Work. The memory must stay valid until the transfer is complete. If the
+  /// transfer fails, the source is unchanged, and the target may hold any values. Other ranks may
+  /// then still read the source: what they read of it later makes their transfers fail.
   /// @param source  This rank's part of each tensor, in the order of the plan.
   /// @param target  This rank's part of each tensor. It must not overlap the sources.
+  /// @param stream  For device memory: the transfer runs after the work that the stream holds now.
   /// @throws UsageError if the number, the size, the strides or the type of the memory is wrong, if
-  /// source and target of a tensor overlap, or if an earlier transfer of this object is in flight.
-  /// Nothing was sent.
-  /// @throws UnsupportedError if the memory is on a device: only host memory can be moved.
+  /// source and target of a tensor overlap, if an earlier transfer of this object in host memory is
+  /// in flight, if the stream is being captured, or if `kind` is device memory and the memory is on
+  /// the host. Nothing was sent.
+  /// @throws UnsupportedError if the memory is on a device and `kind` is host memory. Nothing was
+  /// sent.
   /// @throws ClosedError if the mesh is closed or the group is broken.
   [[nodiscard]] Work start(std::span<const TensorSource> source,
-                           std::span<const TensorTarget> target);
+                           std::span<const TensorTarget> target, StreamRef stream = {});
   /// Does the same for a plan of a single tensor.
-  [[nodiscard]] Work start(const TensorSource& source, const TensorTarget& target) {
-    return start(std::span{&source, 1}, std::span{&target, 1});
+  [[nodiscard]] Work start(const TensorSource& source, const TensorTarget& target,
+                           StreamRef stream = {}) {
+    return start(std::span{&source, 1}, std::span{&target, 1}, stream);
   }
 
   /// Returns the plan.

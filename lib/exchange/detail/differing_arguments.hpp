@@ -24,13 +24,13 @@ struct MemberArguments {
   std::exception_ptr failure{};      ///< Why the arguments of this member are invalid, or null.
 };
 
-/// Runs a check of arguments. Returns the UsageError that it throws, or null. A member whose
+/// Runs a check of arguments. Returns the Error that it throws, or null. A member whose
 /// arguments are invalid still takes part in the comparison, so that the others need not wait.
 template <class Check>
 std::exception_ptr failure_of(Check&& check) {
   try {
     std::forward<Check>(check)();
-  } catch (const UsageError&) {
+  } catch (const Error&) {
     return std::current_exception();
   }
   return nullptr;

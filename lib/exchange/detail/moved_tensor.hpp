@@ -29,8 +29,8 @@ class MovedTensor {
   [[nodiscard]] DataType type_in_message(TransferStep step) const {
     return step == TransferStep::forward ? forwarded_type_ : message_type_;
   }
-  /// Throws a UsageError unless the memory fits the places.
-  void check(const TensorSource& source, const TensorTarget& target) const;
+  /// Throws a UsageError unless the memory fits the places and is of this kind.
+  void check(const TensorSource& source, const TensorTarget& target, MemoryKind kind) const;
   /// Uses this memory until the next call.
   void bind(const TensorSource& source, const TensorTarget& target);
 
@@ -66,6 +66,10 @@ class MovedTensor {
   [[nodiscard]] DataType type_of_sender(TransferStep step) const {
     return step == TransferStep::forward ? target_type_ : source_type_;
   }
+  /// Returns the memory from which elements are sent.
+  [[nodiscard]] const LocalArray& sender(TransferStep step) const {
+    return step == TransferStep::forward ? target_ : source_;
+  }
   /// Returns the memory of the target.
   [[nodiscard]] const LocalArray& target() const { return target_; }
   /// Returns whether the source has partial sums.
@@ -74,16 +78,13 @@ class MovedTensor {
   void copy(const TransferMessage& own) const;
 
  private:
-  [[nodiscard]] const LocalArray& sender(TransferStep step) const {
-    return step == TransferStep::forward ? target_ : source_;
-  }
   [[nodiscard]] const LocalArray& receiver(TransferStep step) const {
     return step == TransferStep::first && has_sums_ ? sums_ : target_;
   }
   [[nodiscard]] bool has_scratch() const { return has_sums_ && sum_type_ != target_type_; }
   void check(const ConstBuffer& memory, const std::vector<std::int64_t>& strides,
-             const TensorPlacement& place, const std::vector<std::int64_t>& shape,
-             const char* role) const;
+             const TensorPlacement& place, const std::vector<std::int64_t>& shape, const char* role,
+             MemoryKind kind) const;
 
   const TensorTransfer* transfer_;
   Rank self_;

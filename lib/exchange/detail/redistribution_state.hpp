@@ -6,6 +6,8 @@
 #include <memory>
 #include <vector>
 
+#include "device/stream_memory.hpp"
+#include "device_rounds.hpp"
 #include "direct_peer.hpp"
 #include "group/detail/message_sequence.hpp"
 #include "message_stream.hpp"
@@ -35,6 +37,11 @@ struct RedistributionState {
   std::unique_ptr<rankmesh::detail::SequenceMessages> messages{};
   RingMemory sent_memory{}, received_memory{};
 
+  // For device memory. The messages of one transfer follow those of another on the group's stream,
+  // so several transfers may be in flight.
+  DeviceRounds rounds{};
+  std::unique_ptr<std::byte, device::FreeAfterDevice> device_memory{};
+
   // For direct reads.
   static constexpr std::int64_t direct_piece = 128 << 10;  // bytes that are converted at a time
   std::int64_t packed_piece = 0;                           // the bytes that are packed at a time
@@ -48,6 +55,9 @@ struct RedistributionState {
   void validate() const;
   /// Computes this rank's tensors and streams.
   void schedule();
+  /// Prepares a transfer in device memory: checks the stream, and allocates the memory for messages
+  /// if there is none.
+  void prepare_device(StreamRef stream);
   /// Returns the tag of the messages.
   [[nodiscard]] int tag() const;
 };
@@ -62,6 +72,9 @@ struct RedistributionState {
 
 /// Starts a transfer with the memory to which the tensors are bound.
 [[nodiscard]] std::unique_ptr<rankmesh::detail::MessageSequence> make_sequence(
+    std::shared_ptr<RedistributionState> state);
+/// The same for device memory.
+[[nodiscard]] std::shared_ptr<rankmesh::detail::DeviceSequence> make_device_sequence(
     std::shared_ptr<RedistributionState> state);
 
 }  // namespace rankmesh::exchange::detail

@@ -62,6 +62,10 @@ class CallDispatcher final : private Waiter {
   /// Starts an operation that consists of several messages; does not block.
   [[nodiscard]] Work start(const SequenceDescription& description,
                            std::unique_ptr<MessageSequence> sequence);
+  /// Starts an operation on device memory that consists of copies and messages. It runs on the
+  /// group's own stream, after the work that `stream` holds now.
+  [[nodiscard]] Work start(const SequenceDescription& description, StreamRef stream,
+                           std::shared_ptr<DeviceSequence> sequence);
   /// A comparison of a call on device memory with those of the other members.
   struct Comparison {
     WaitPoint point;
@@ -114,6 +118,11 @@ class CallDispatcher final : private Waiter {
   void check(const Call& call, bool on_device) const;
   [[nodiscard]] bool is_usable() const;
   [[noreturn]] void throw_unusable(std::string_view function) const;
+  /// Throws unless an operation of several messages may be started.
+  void require_no_batch(const SequenceDescription& description) const;
+  [[nodiscard]] WaitPoint point_of(const SequenceDescription& description,
+                                   std::vector<int> members) const;
+  void issue_together(const std::vector<Call>& calls);
   [[nodiscard]] std::shared_ptr<AsyncOperation> operation_of(
       const SequenceDescription& description, std::unique_ptr<MessageSequence> sequence) const;
   void run_on_device(const Call& call);

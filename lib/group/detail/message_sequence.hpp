@@ -4,12 +4,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "connection.hpp"
 #include "rankmesh/base/index.hpp"
+#include "rankmesh/base/stream_ref.hpp"
 #include "rankmesh/transport/call.hpp"
 #include "rankmesh/transport/transport.hpp"
 
@@ -29,6 +31,18 @@ class MessageSequence : public Pending {
   [[nodiscard]] virtual std::vector<RankInGroup> unfinished() const = 0;
   /// Returns a number that grows when unfinished() has changed.
   [[nodiscard]] virtual std::size_t finished() const = 0;
+};
+
+/// An operation on device memory that consists of copies and messages.
+class DeviceSequence {
+ public:
+  /// Issues sends and receives together, in one NCCL group.
+  using Issue = std::function<void(const std::vector<Call>&)>;
+  virtual ~DeviceSequence() = default;
+  /// Queues all copies and messages on a stream. The host does not wait for the device.
+  virtual void queue(StreamRef stream, const Issue& issue) = 0;
+  /// Returns the members with which this one exchanges messages.
+  [[nodiscard]] virtual std::vector<RankInGroup> peers() const = 0;
 };
 
 /// How a sequence appears to this rank and to others.

@@ -61,12 +61,16 @@ class OpenBatch {
   /// calls. Device operations of groups with the same priority become one NCCL group. After a
   /// failure, the remaining calls are not issued, and the failure is thrown.
   void end(const Deadline& deadline);
+  /// Issues calls on device memory of one group in an NCCL group of their own. No batch is open.
+  void issue_together(std::vector<DeferredCall> calls, const Deadline& deadline);
 
   /// Gives up the deferred calls: the mesh is destroyed while the batch is open.
   void abandon(const std::string& why) noexcept;
 
  private:
   void forget_memory();
+  // NCCL's group is open, and is closed afterwards.
+  void issue(std::vector<DeferredCall> calls, const Deadline& deadline);
 
   std::shared_ptr<DeviceBatch> device_;
   SlowPathReasons& reasons_;

@@ -2,6 +2,7 @@
 // The interface of transports for device memory, without the headers of CUDA and NCCL.
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "rankmesh/base/deadline.hpp"
@@ -29,6 +30,11 @@ class DeviceTransport : public Transport {
   /// @throws nccl::NcclError  The communicator has failed meanwhile.
   /// @throws TimeoutError
   virtual void wait(StreamRef stream, const Deadline& deadline) = 0;
+  /// Queues work on the group's own stream, after the work that `stream` holds now. Returns an
+  /// object that is complete once the device has ended this work, and that throws if NCCL fails.
+  /// @param queue  Gets the group's own stream.
+  [[nodiscard]] virtual std::unique_ptr<Pending> queue_after(
+      StreamRef stream, const std::function<void(StreamRef)>& queue) = 0;
   /// Returns how the communicator was created; null if there is none.
   [[nodiscard]] virtual const BootstrapReport* bootstrap() const = 0;
 };

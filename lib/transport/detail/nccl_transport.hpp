@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -59,6 +60,8 @@ class NcclTransport final : public DeviceTransport {
   [[nodiscard]] ncclComm* native() const override { return comm_->native(); }
   [[nodiscard]] StreamRef stream() override { return stream_.get(); }
   void wait(StreamRef stream, const Deadline& deadline) override;
+  [[nodiscard]] std::unique_ptr<Pending> queue_after(
+      StreamRef stream, const std::function<void(StreamRef)>& queue) override;
   [[nodiscard]] const BootstrapReport* bootstrap() const override { return &report_; }
 
   [[nodiscard]] nccl::Communicator& communicator() { return *comm_; }
@@ -107,6 +110,8 @@ class LocalDeviceTransport final : public DeviceTransport {
   [[nodiscard]] ncclComm* native() const override { return nullptr; }
   [[nodiscard]] StreamRef stream() override { return stream_.get(); }
   void wait(StreamRef stream, const Deadline& deadline) override;
+  [[nodiscard]] std::unique_ptr<Pending> queue_after(
+      StreamRef stream, const std::function<void(StreamRef)>& queue) override;
   [[nodiscard]] const BootstrapReport* bootstrap() const override { return nullptr; }
 
  private:

@@ -14,6 +14,16 @@ TEST_CASE("devices: all_reduce") {
   CHECK(mesh.is_closed());
 }
 
+TEST_CASE("devices: redistribution") {
+  SKIP_UNLESS(rankmesh_test::size() == 8, "needs 8 ranks");
+  rankmesh::Mesh mesh{MPI_COMM_WORLD, "world=8"};
+  const std::size_t size_of_rows = 1024 * 1024, size_of_columns = 4096 * 128;
+  const rankmesh::StreamRef stream{};
+  // snippet: redistribution
+  CHECK(served.download(stream).size() == size_of_columns);
+  mesh.close();
+}
+
 TEST_CASE("devices: symmetric memory") {
   rankmesh::Mesh mesh{MPI_COMM_WORLD, "dp=auto,tp=1"};
   const std::size_t n = 100;

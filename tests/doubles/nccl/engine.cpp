@@ -189,6 +189,10 @@ Outcome launch(const CommPtr& comm, std::vector<Operation> operations) {
   if (error != cudaSuccess)
     return failed(ncclUnhandledCudaError, "launch: %s", cudaGetErrorString(error));
   comm->last_launch = ++totals().launches;
+  std::atomic<long>& largest = totals().largest;
+  const auto count = static_cast<long>(shared->size());
+  for (long known = largest; known < count && !largest.compare_exchange_weak(known, count);) {
+  }
   return {};
 }
 

@@ -91,6 +91,7 @@ void fake_nccl_counters(FakeNcclCounters* out) {
   out->splits = t.splits;
   out->shrinks = t.shrinks;
   out->launches = t.launches;
+  out->largest = t.largest;
   out->connections = t.connections;
   out->lone_aborts = t.lone_aborts;
   out->unsafe_aborts = t.unsafe_aborts;

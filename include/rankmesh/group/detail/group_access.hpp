@@ -11,6 +11,7 @@
 namespace rankmesh::detail {
 
 class Connection;
+class DeviceSequence;
 class MessageSequence;
 class SequenceMessages;
 struct Lifetime;
@@ -33,6 +34,10 @@ struct RANKMESH_API GroupAccess {
   /// Starts an operation that consists of several messages. Does not block.
   [[nodiscard]] static Work start(GroupCoordinator& group, const SequenceDescription& description,
                                   std::unique_ptr<MessageSequence> sequence);
+  /// Starts an operation on device memory that consists of copies and messages, on the group's own
+  /// stream, after the work that `stream` holds now. Does not wait for the device.
+  [[nodiscard]] static Work start(GroupCoordinator& group, const SequenceDescription& description,
+                                  StreamRef stream, std::shared_ptr<DeviceSequence> sequence);
   /// Returns what starts the messages of a sequence.
   [[nodiscard]] static std::unique_ptr<SequenceMessages> messages(const GroupCoordinator& group);
   /// Returns the state that all groups of the mesh share.

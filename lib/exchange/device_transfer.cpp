@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// One transfer in device memory: copies and rounds of messages on one stream.
+#include <memory>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "detail/device_copies.hpp"
+#include "detail/redistribution_state.hpp"
+
+namespace rankmesh::exchange::detail {
+namespace {
+
+// The streams of one direction, from the beginning.
+std::vector<StreamWalk> walks_of(const std::vector<MessageStream>& streams) {
+  std::vector<StreamWalk> walks(streams.size());
+  for (std::size_t s = 0; s < streams.size(); ++s) walks[s].begin(streams[s]);
+  return walks;
+}
+
+class DeviceTransfer final : public rankmesh::detail::DeviceSequence {
+ public:
+  explicit DeviceTransfer(std::shared_ptr<RedistributionState> state) : state_{std::move(state)} {}
+
+  void queue(StreamRef stream, const Issue& issue) override {
+    copy_own();
+    before_.queue(stream);
+    sent_ = walks_of(rounds().sent);
+    received_ = walks_of(rounds().received);
+    for (const DeviceRound& round : rounds().rounds) {
+      for (const DeviceMessage& message : round.sends) add_send(message);
+      for (const DeviceMessage& message : round.receives) add_receive(message);
+      for (Call& call : calls_) call.stream = stream;
+      before_.queue(stream);
+      issue(calls_);
+      after_.queue(stream);
+      calls_.clear();
+    }
+  }
+
+  [[nodiscard]] std::vector<RankInGroup> peers() const override {
+    std::set<RankInGroup> peers;
+    for (const auto* list : {&rounds().sent, &rounds().received})
+      for (const MessageStream& stream : *list) peers.insert(stream.peer);
+    return {peers.begin(), peers.end()};
+  }
+
+ private:
+  void copy_own() {
+    BlockCursor cursor;
+    for (std::size_t t = 0; t < state_->tensors.size(); ++t)
+      for (const TransferMessage& own : state_->part[t].copies) {
+        cursor.begin(own.blocks);
+        for (std::int64_t left = own.elements; left > 0;) {
+          const Strip strip = cursor.peek(left);
+          before_.add(t, tensor(t).sender(own.step), tensor(t).target(), strip);
+          cursor.pass(strip);
+          left -= strip.elements();
+        }
+      }
+  }
+
+  void add_send(const DeviceMessage& message) {
+    const MessageStream& stream = rounds().sent[message.stream];
+    StreamWalk& walk = sent_[message.stream];
+    const std::byte* from = nullptr;
+    if (const auto single = walk.single_strip(message.bytes))
+      from = tensor(single->first->tensor).sent_in_place(stream.step, single->second);
+    const bool is_packed = from == nullptr;
+    std::byte* end = state_->device_memory.get() + message.place;
+    if (is_packed) from = end;
+    walk.next(message.bytes, [&](const StreamPart& part, const Strip& strip) {
+      if (!is_packed) return;
+      before_.add(part.tensor, tensor(part.tensor).sender(stream.step), {end, part.type, {}, {}},
+                  in_message(strip, false));
+      end += strip.elements() * part.width();
+    });
+    calls_.push_back({.operation = Operation::send,
+                      .in = {from, message.bytes, DataType::uint8, MemoryKind::device},
+                      .destination = stream.peer});
+  }
+
+  void add_receive(const DeviceMessage& message) {
+    const MessageStream& stream = rounds().received[message.stream];
+    StreamWalk& walk = received_[message.stream];
+    std::byte* to = nullptr;
+    if (const auto single = walk.single_strip(message.bytes))
+      to = tensor(single->first->tensor).received_in_place(stream.step, single->second);
+    const bool is_packed = to == nullptr;
+    std::byte* end = state_->device_memory.get() + rounds().sent_memory + message.place;
+    if (is_packed) to = end;
+    walk.next(message.bytes, [&](const StreamPart& part, const Strip& strip) {
+      if (!is_packed) return;
+      after_.add(part.tensor, {end, part.type, {}, {}}, tensor(part.tensor).target(),
+                 in_message(strip, true));
+      end += strip.elements() * part.width();
+    });
+    calls_.push_back({.operation = Operation::recv,
+                      .out = {to, message.bytes, DataType::uint8, MemoryKind::device},
+                      .source = stream.peer});
+  }
+
+  // Returns a strip whose elements are dense on one side, because they are in a message.
+  static Strip in_message(Strip strip, bool is_received) {
+    (is_received ? strip.source : strip.target) = 0;
+    (is_received ? strip.source_step : strip.target_step) = strip.length;
+    return strip;
+  }
+
+  [[nodiscard]] const DeviceRounds& rounds() const { return state_->rounds; }
+  MovedTensor& tensor(std::size_t number) { return state_->tensors[number]; }
+
+  std::shared_ptr<RedistributionState> state_;
+  std::vector<StreamWalk> sent_, received_;
+  std::vector<Call> calls_;      // of the present round
+  DeviceCopies before_, after_;  // the messages of the present round
+};
+
+}  // namespace
+
+std::shared_ptr<rankmesh::detail::DeviceSequence> make_device_sequence(
+    std::shared_ptr<RedistributionState> state) {
+  return std::make_shared<DeviceTransfer>(std::move(state));
+}
+
+}  // namespace rankmesh::exchange::detail
