@@ -13,10 +13,11 @@
 namespace rankmesh::device {
 
 /// Returns whether the stream is being captured. Cost: one call of cudaStreamIsCapturing.
-/// @throws UsageError if nothing can be added to the stream: its capture is invalidated, or it is
-/// the default stream while a stream that waits for the default stream is captured. NCCL does not
-/// check this: it takes such a stream for one that is not captured, fails in the launch, and its
-/// communicator cannot be used any more.
+/// @throws UsageError if nothing can be added to the stream. This is the case if the capture of the
+/// stream is invalidated. It is also the case if the stream is the default stream, and another
+/// stream that waits for the default stream is being captured. NCCL does not check this. It treats
+/// such a stream as one that is not captured, and the launch fails. The NCCL communicator cannot be
+/// used any more.
 RANKMESH_API bool is_captured(StreamRef stream);
 
 /// Records which CUDA graphs contain operations of which communicators. A communicator must not be

@@ -24,8 +24,8 @@ namespace rankmesh {
 /// If the function throws on some members, the operation still ends on all members, because MPI has
 /// no way to stop a reduction or to tell the others of the failure. Therefore the results of this
 /// one call are undefined on all members. Each member on which the function threw then throws a
-/// UsageError, in which the exception is nested, and the group is broken. The other members throw a
-/// PeerError with the reason from their next call of the group, or from close(). Members on other
+/// UsageError, in which the exception is nested, and the group is broken. In their next call of the
+/// group, or in close(), the other members throw a PeerError with the reason. Members on other
 /// nodes learn the reason only in calls that poll (with the option `deadline` or `check`, and in
 /// asynchronous operations).
 ///

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reads descriptions of machines: host files, the networks that Slurm and Topograph describe, and
-// the topologies of nodes that nvidia-smi, hwloc and NCCL write, and the running node.
+// Reads descriptions of machines: host files, networks from Slurm and Topograph, and the topology
+// of a node from nvidia-smi, hwloc or NCCL, or of the node on which this process runs.
 #pragma once
 
 #include <cstdint>
@@ -41,8 +41,8 @@ enum class MachineFormat : std::uint8_t {
 
 /// Combines descriptions into a machine. There may be at most one list of hosts (hostfile,
 /// slurm_job), one network between hosts (slurm_conf, slurm_yaml, topograph), and one topology of a
-/// node (nvidia_smi, hwloc, nccl), which applies to all nodes. MachineNumbers replace descriptions
-/// that are missing.
+/// node (nvidia_smi, hwloc, nccl), which applies to all nodes. MachineNumbers take the place of
+/// missing descriptions.
 class RANKMESH_API MachineReader {
  public:
   MachineReader();

@@ -96,7 +96,7 @@ struct Field {
 
 /// Rows of cells under titled columns.
 struct Table {
-  /// The side of a column on which its cells begin.
+  /// The alignment of the cells of a column.
   enum class Align : std::uint8_t { left, right };
   /// The forms of output that have a column.
   enum class Forms : std::uint8_t { all, csv_only };

@@ -113,8 +113,8 @@ class RANKMESH_API TensorPlacement {
   std::shared_ptr<const Data> data_;
 };
 
-/// Returns the number of elements that `holder` has in `from` and `receiver` has in `to`. This is
-/// what a receiver need not be sent if it is the holder. Sums count as elements.
+/// Returns the number of elements that `holder` has in `from` and `receiver` has in `to`. If both
+/// are the same rank, these elements need not be sent. Partial sums count as elements.
 /// @throws UsageError if the two shapes differ.
 RANKMESH_API std::int64_t common_elements(const TensorPlacement& from, Rank holder,
                                           const TensorPlacement& to, Rank receiver);

@@ -51,7 +51,7 @@ class RANKMESH_API MpiTransport final : public Transport {
   [[nodiscard]] std::string how(const Call& call) const override;
   void validate(const Call& call) const override;
   /// MPI returns errors to this object, even if the program has set another error handler on the
-  /// communicator. If several threads may call MPI, this does not hold.
+  /// communicator. This does not hold if several threads may call MPI.
   void run(const Call& call, Waiter& waiter) override;
   [[nodiscard]] std::unique_ptr<Pending> start(const Call& call) override;
   /// Continues the collectives that consist of messages.
