@@ -66,8 +66,8 @@ void ShardedMemory::State::take(ShardBucket& bucket) {
   if (bucket.whole != nullptr) spare.push_back(std::exchange(bucket.whole, nullptr));
 }
 
-// Returns the bucket whose gathered values nobody needs, or null. Of several, the program probably
-// needs the farthest one last.
+// Returns a bucket whose gathered values the program does not use, or null. If there are several,
+// returns the farthest one, which the program probably needs last.
 ShardBucket* ShardedMemory::State::farthest_idle() {
   ShardBucket* farthest = nullptr;
   std::int64_t most = -1;

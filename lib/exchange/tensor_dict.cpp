@@ -88,7 +88,8 @@ Buffer part_of(const Buffer& buffer, bool is_sliced, const TensorDictOptions& op
   return buffer.slice(options.all_gather->rank_in_group().value() * n, n);
 }
 
-// Returns the call for each tensor that has elements; the metadata is all there is of the others.
+// Returns the call for each tensor that has elements. All other tensors consist only of their
+// metadata.
 template <class CallOf>
 std::vector<Call> calls_for(const TensorDict& tensors, CallOf&& call_of) {
   std::vector<Call> calls;

@@ -119,8 +119,9 @@ void CallDispatcher::run(const Call& call) {
   run_checked(call);
 }
 
-// Keeps the error of an operation, so that other ranks learn it if this rank leaves because of it.
-// An operation that succeeds later shows that the program goes on; the fast path does not look.
+// Keeps the error of an operation, so that other ranks learn the reason if this rank leaves the
+// mesh because of it. If a later operation succeeds, the program has continued, and the error is
+// forgotten. The fast path does not do this.
 template <class Action>
 auto CallDispatcher::keeping_failure(Action&& action) {
   const auto go_on = [&] {
@@ -194,11 +195,12 @@ void CallDispatcher::run_on_host(const Call& call) {
   if (runtime_->facts.deadline) return run_polled(call);
   if (runtime_->slow_path.any() && OpenRuntimes::instance().has_polled()) {
     // Polled operations in flight make progress only in calls of rankmesh, so this rank must not
-    // block inside MPI. A message may be polled here, even if the other end blocks. MPI does not
-    // match a non-blocking collective with a blocking one, so before collectives the polled
-    // collectives of all meshes are completed. Each wait advances all of them, so they cannot
-    // deadlock. Messages are not completed, because their peers may make this collective first.
-    // Inside a node, the members meet before they enter MPI, and the meeting advances the messages.
+    // block inside MPI. A message can be polled here, even if its peer blocks. A collective cannot
+    // be polled, because MPI does not match a non-blocking collective with a blocking one.
+    // Therefore the polled collectives of all meshes are completed before a collective begins. Each
+    // wait advances all of them, so they cannot deadlock. Polled messages are not completed,
+    // because their peers may make this collective first. Inside a node, the members synchronise in
+    // a comparison step before they enter MPI, and this step advances the messages.
     if (is_point_to_point(call.operation)) return run_polled(call);
     runtime_->in_flight.finish_polled(runtime_->control->monitor);
     OpenRuntimes::instance().finish_polled();

@@ -188,7 +188,8 @@ void MachineReader::Parts::add_inner_levels(const Nodes& nodes,
   std::int32_t domains = 0;
   for (const NodeShape::Gpu& g : shape->gpus) domains = std::max(domains, g.domain + 1);
   const bool has_sockets = shape->has_sockets && shape->sockets > 1;
-  // A socket may have several domains, or a domain several sockets; both at once are no tree.
+  // A socket may have several domains, or a domain several sockets. If both occur at once, there is
+  // no tree.
   std::vector<std::int32_t> socket_of(static_cast<std::size_t>(domains), -1);
   bool domains_in_sockets = has_sockets;
   for (const NodeShape::Gpu& g : shape->gpus) {

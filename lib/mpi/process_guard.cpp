@@ -21,7 +21,7 @@
 namespace rankmesh::mpi {
 namespace {
 
-// The name in front of the messages of this file.
+// The name that precedes the messages of this file.
 constexpr const char* name_of_library = "rankmesh";
 
 // Whether exit() runs: it destroys the objects of its thread before it destroys static objects.

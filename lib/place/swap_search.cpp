@@ -10,7 +10,7 @@
 namespace rankmesh::detail {
 namespace {
 
-// The numbers 0 to count - 1 again and again, in an order that looks random.
+// Repeats the numbers 0 to count - 1 endlessly, in a pseudo-random order.
 class Cycle {
  public:
   Cycle(std::uint64_t count, std::mt19937_64& random) : count_{count} {
@@ -24,7 +24,7 @@ class Cycle {
   std::uint64_t count_, stride_ = 1, at_ = 0;
 };
 
-// The number of pairs that pair_of() numbers; with an even count, some of them twice.
+// The number of pairs that pair_of() enumerates. If the count is even, some pairs occur twice.
 std::uint64_t pairs_of(std::uint64_t count) { return count * (count / 2); }
 
 std::pair<std::size_t, std::size_t> pair_of(std::uint64_t number, std::uint64_t count) {
@@ -87,7 +87,7 @@ void SwapSearch::swap_groups(std::span<const std::int32_t> a, std::span<const st
                              TrackedAssignment& assignment) {
   for (std::size_t i = 0; i < a.size(); ++i)
     assignment.swap(static_cast<std::size_t>(a[i]), static_cast<std::size_t>(b[i]));
-  budget_ -= 2 * static_cast<std::int64_t>(a.size());  // a swap takes longer than a question
+  budget_ -= 2 * static_cast<std::int64_t>(a.size());  // a swap takes longer than a test of a swap
 }
 
 std::vector<std::int64_t> SwapSearch::changed(const std::vector<std::int64_t>& slots) {

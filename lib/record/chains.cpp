@@ -36,13 +36,13 @@ std::string_view reason_text(const Evidence& evidence, std::size_t node) {
              : "; no rank is missing in this call";
 }
 
-// What a rank does that waits for nobody.
+// Returns what a rank does that waits for no other rank.
 std::string root_text(const Evidence& evidence, std::size_t node) {
   return doing(evidence.job.record(node), blocked_call(evidence, node)) +
          std::string{reason_text(evidence, node)};
 }
 
-// The nodes for which others wait, and which themselves wait for nobody.
+// The nodes for which other nodes wait, and which themselves wait for no other node.
 std::vector<std::size_t> all_roots(const Evidence& evidence, const std::vector<Circle>& in_circle) {
   const WaitGraph& graph = evidence.graph;
   std::vector<bool> is_needed(graph.nodes.size());

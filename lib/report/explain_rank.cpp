@@ -44,7 +44,7 @@ std::vector<Step> steps_of(const Layout& view, Rank rank) {
   return steps;
 }
 
-// Adds how the coordinates of one view follow from the rank.
+// Adds the derivation of the coordinates of one view from the rank.
 void add_derivation(const MeshPlan& plan, std::size_t number, Rank rank, Document& document) {
   using enum Table::Align;
   const Layout& view = plan.views()[number];
@@ -81,8 +81,8 @@ void add_derivation(const MeshPlan& plan, std::size_t number, Rank rank, Documen
   document.add(fmt::format("  check: {} = {}\n\n", fmt::join(products, " + "), position));
 }
 
-// Returns the view in which the group is the ranks that share all other coordinates; null if there
-// is none.
+// Returns the view in which the group consists of the ranks that share all other coordinates; null
+// if there is no such view.
 const Layout* view_of(const MeshPlan& plan, const GroupFamily& family, Rank rank,
                       const Membership& m) {
   if (family.dimensions().empty() || !family.is_strided()) return nullptr;

@@ -15,7 +15,7 @@
 namespace rankmesh {
 namespace {
 
-// Far beyond any real job. It bounds the work for damaged text.
+// This limit is far beyond any real job. It bounds the work that damaged text can cause.
 constexpr std::int64_t most_ranks = std::int64_t{1} << 22;
 
 // Numbers objects by their address, or by their text if the address is new.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a rank receives from a cell, without enumerating what all other ranks need of it.
+// Computes what a rank receives from a cell, without enumerating the needs of all other ranks.
 #include <algorithm>
 
 #include "detail/pair_plan.hpp"
@@ -7,7 +7,7 @@
 namespace rankmesh::detail {
 namespace {
 
-// What a holder of the cell need not be sent.
+// The elements that need not be sent to a holder of the cell.
 struct Kept {
   Classes target;
   Rank holder;

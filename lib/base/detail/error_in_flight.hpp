@@ -12,10 +12,11 @@ namespace rankmesh::detail {
 ///
 /// A destructor that runs while an exception unwinds the stack cannot ask for the exception itself.
 /// The result is another error if the program keeps that error (with std::current_exception) and
-/// then throws an exception of its own. So a message that contains the result must say "probably".
+/// then throws an exception of its own. Therefore a message that contains the result must say
+/// "probably".
 std::string error_in_flight();
-/// Forgets the last Error of this thread: the program has gone on after it. Does nothing while an
-/// exception unwinds the stack.
+/// Forgets the last Error of this thread, because the program has continued after this error. Does
+/// nothing while an exception unwinds the stack.
 void forget_last_error() noexcept;
 
 }  // namespace rankmesh::detail

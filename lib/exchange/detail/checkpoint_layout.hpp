@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which bytes of a checkpoint are where. All of it follows from the list of tensors.
+// The positions of all bytes of a checkpoint. They follow from the list of tensors and the file
+// size limit.
 #pragma once
 
 #include <cstdint>

@@ -39,7 +39,7 @@ class CallDispatcher final : private Waiter {
   [[nodiscard]] const std::shared_ptr<Connection>& shared_connection() const { return connection_; }
   [[nodiscard]] const std::shared_ptr<MeshRuntime>& runtime() const { return runtime_; }
 
-  /// Returns what tells when this coordinator is destroyed.
+  /// Returns the object that tells whether this coordinator still exists.
   [[nodiscard]] std::shared_ptr<const Lifetime> lifetime() const { return lifetime_; }
 
   /// Runs a call on ordinary host memory; blocks. Every instruction counts here:
@@ -134,8 +134,8 @@ class CallDispatcher final : private Waiter {
   [[nodiscard]] Transport& transport_for(const Call& call) const;
   [[nodiscard]] WaitPoint wait_point(const Call& call);
   [[nodiscard]] WaitPoint point_of(const Call& call, std::uint64_t number) const;
-  /// Records a call that this object waits for, or that is asynchronous. Transports record those
-  /// that they run.
+  /// Records a call for which this object waits, or an asynchronous call. Transports record the
+  /// calls that they run.
   /// @param bits  See RecordedCall.
   [[nodiscard]] RecordedCall record(const Call& call, std::uint64_t number,
                                     const Transport& transport, std::uint64_t bits) const;

@@ -12,7 +12,7 @@
 
 namespace rankmesh::record::detail {
 
-/// Messages between two ranks that are matched by their order alone.
+/// Messages between two ranks that are matched only by their order.
 struct StreamKey {
   std::size_t group = 0;   ///< Index in Job::groups().
   std::size_t sender = 0;  ///< Node.

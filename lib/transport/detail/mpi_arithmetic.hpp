@@ -11,10 +11,10 @@
 
 namespace rankmesh::detail {
 
-/// Returns whether libraries of MPI compute this in ways of their own. The result of their minimum
-/// of a NaN and a number depends on the order of the operands. Several versions compare unsigned
-/// integers as signed ones (pmodels/mpich#6083, open-mpi/ompi#10525). Open MPI adds integers of 8
-/// and 16 bits with saturation in the part of the buffer that fills vector registers
+/// Returns whether MPI libraries may compute this reduction in a different way. When one operand is
+/// NaN, the result of their minimum depends on the order of the operands. Several versions compare
+/// unsigned integers as signed ones (pmodels/mpich#6083, open-mpi/ompi#10525). Open MPI adds
+/// integers of 8 and 16 bits with saturation in the part of the buffer that fills vector registers
 /// (open-mpi/ompi#8045).
 [[nodiscard]] constexpr bool needs_own_operation(ReduceOp op, DataType type) {
   const bool is_small = size_of(type) <= 2;
@@ -47,8 +47,9 @@ namespace rankmesh::detail {
 [[nodiscard]] MPI_Op mpi_operation(ReduceOp op, DataType type);
 
 /// Returns whether a blocking all_reduce or reduce of `bytes` bytes with an own operation is to run
-/// in two steps. MPICH divides a large reduction among the ranks only for operations of MPI; with
-/// others each rank reduces the whole buffer, which took up to 2.5 times as long.
+/// in two steps. MPICH divides a large reduction among the ranks only for predefined operations of
+/// MPI. With other operations, each rank reduces the whole buffer, which took up to 2.5 times as
+/// long.
 [[nodiscard]] constexpr bool prefers_two_steps(std::int64_t bytes) {
 #ifdef MPICH_NUMVERSION
   return bytes >= 16384;

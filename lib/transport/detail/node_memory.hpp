@@ -20,8 +20,8 @@ namespace rankmesh::detail {
 
 /// Reads the memory of the other ranks of a node with process_vm_readv. Whether the system allows
 /// this depends on the users of the processes, on PR_SET_DUMPABLE, on the Yama module, on filters
-/// of system calls and on namespaces. So every rank tries it when the mesh is opened. The ranks
-/// tell each other the results through memory that they share.
+/// of system calls and on namespaces. Therefore every rank tries it when the mesh is opened. The
+/// ranks tell each other the results through memory that they share.
 class NodeMemory final : public shm::MemoryReader {
  public:
   /// What a rank tells the others. It begins as zeros.
