@@ -57,7 +57,8 @@ void WrongLength::throw_in(const std::string& activity) const {
   throw UsageError{fmt::format("{}: {}", activity, message()), hint()};
 }
 
-// Some libraries of MPI store the length of the whole message, others that of the part that fits.
+// Some MPI libraries store the length of the whole message, others the length of the part that
+// fits.
 std::optional<WrongLength> WrongLength::of(int code, const MPI_Status& status,
                                            std::int64_t expected) {
   int error_class = MPI_SUCCESS;

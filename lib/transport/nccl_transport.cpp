@@ -27,7 +27,7 @@ class StreamPending final : public Pending {
   StreamPending& operator=(const StreamPending&) = delete;
   void order_before(StreamRef stream) override { event_.make_wait(stream); }
   bool test() override {
-    // Throws if NCCL has failed: the event may then never happen, or happen too early.
+    // Throws if NCCL has failed. In this case the event may never occur, or occur too early.
     if (comm_ != nullptr) (void)comm_->is_ready();
     return event_.query();
   }
@@ -61,7 +61,7 @@ bool is_device_call(const Call& call) {
   return call.in.kind == MemoryKind::device || call.out.kind == MemoryKind::device;
 }
 
-// Returns the call on the group's own stream, ordered after the work that the call's stream holds.
+// Returns the call on the group's own stream, ordered after the work that is on the call's stream.
 Call moved_to(StreamRef own_stream, const Call& call, NcclContext& context) {
   device::Event before = context.take_event();
   before.record(call.stream);

@@ -27,7 +27,7 @@ std::string text_of(const shm::Envelope& envelope) {
 
 }  // namespace
 
-// What a call sends and what it receives. It must not move while a message is under way.
+// What a call sends and what it receives. It must not move while a message is in flight.
 struct ShmTransport::Halves {
   explicit Halves(const Call& call)
       : sends{call.operation != rankmesh::Operation::recv},
@@ -65,7 +65,7 @@ class ShmTransport::PendingMessage final : public Pending {
         pauses_{is_async ? 0 : transport.pauses_},
         yields_{is_async ? 0 : yields_of_messages} {
     shm::Messages& messages = *transport_.messages_;
-    // The receive first: it takes messages out of the ring.
+    // The receive begins first, because it takes messages out of the ring.
     if (!halves_.in.is_complete) messages.begin_receive(halves_.in);
     if (!halves_.out.is_complete) messages.begin_send(halves_.out);
     must_receive_ = halves_.receives && halves_.in.is_large() && !messages.crossing();
@@ -155,7 +155,7 @@ class ShmTransport::PendingMessage final : public Pending {
     large_in_.reset();
   }
   [[noreturn]] void end_crossing(const shm::Crossing& crossing) {
-    // A receive that has not begun in MPI leaves nothing there.
+    // If the receive has not begun in MPI, nothing is left in MPI.
     if (large_in_ != nullptr) {
       large_in_->cancel();
       advance_large_receive();

@@ -7,8 +7,8 @@
 namespace meshinfo {
 namespace {
 
-// bash ends words at "=" and ":" too. So the script reads the words from the line itself, and cuts
-// what bash takes for earlier words from the candidates.
+// bash also ends words at "=" and ":". Therefore the script reads the words from the command line
+// itself. From the candidates, it removes the part that bash treats as earlier words.
 constexpr const char* bash_begin =
     R"(# bash completion for meshinfo, written by: meshinfo completion bash
 _meshinfo() {

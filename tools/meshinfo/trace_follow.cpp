@@ -43,8 +43,8 @@ bool goes_on(const record::Record& record) {
   return record.presence == record::Presence::open && record.process != record::Process::ended;
 }
 
-// Whether a record was read at another time than before. Copies are read at the same time for ever,
-// and so are the records of processes that have ended on other nodes.
+// Whether the read time of a record has changed. It never changes for copies, and for records of
+// processes on other nodes that have ended.
 bool have_changed(const Records& before, const Records& now) {
   return !std::ranges::equal(before, now, {}, &record::Record::read_at, &record::Record::read_at);
 }

@@ -27,8 +27,8 @@ namespace {
 
 constexpr int rounds = 7;  // each measures every transport once; the median counts
 
-// A transport that is compared, and a mesh whose routes name no other. The comparison is the reason
-// for more than one mesh.
+// A transport that is compared, and a mesh whose routes name no other transport. Each transport
+// needs its own mesh for the comparison.
 struct Candidate {
   std::string transport;
   std::unique_ptr<rankmesh::Mesh> mesh;
