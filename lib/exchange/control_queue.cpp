@@ -18,7 +18,7 @@ namespace {
 
 using detail::MessageRing;
 
-// Above the tags of users' messages, below those of the wait monitor.
+// Greater than the tags of users' messages, and less than the tags of the wait monitor.
 constexpr int first_tag = 20000;
 constexpr int tags = 8192;
 

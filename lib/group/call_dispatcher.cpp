@@ -100,7 +100,8 @@ void CallDispatcher::check(const Call& call, bool on_device) const {
   check_call(call, name_, self_, size_);
 }
 
-// Symmetric memory of this group is used directly; for anything else the routes decide.
+// Symmetric memory of this group is used directly. For all other memory, the routes choose the
+// transport.
 Transport& CallDispatcher::transport_for(const Call& call) const {
   if (call.in.window != nullptr || call.out.window != nullptr) {
     for (const SymmetricWindow* window : {call.in.window, call.out.window})
@@ -217,7 +218,7 @@ void CallDispatcher::run_lowered(const Call& call) {
   try {
     run_on_host(lowered->call());
   } catch (...) {
-    // MPI may still use the scratch memory of a call that has failed, so it is leaked.
+    // MPI may still use the scratch memory of a call that has failed, so this memory is leaked.
     if (!connection_->is_usable()) leak(lowered);
     throw;
   }

@@ -142,9 +142,9 @@ class Checker {
     }
   }
 
-  // Checks a v-form. It cannot compare the counts with those of other members. At members
-  // other than the root, the divided buffer of gather and scatter is ignored, so its
-  // blocks have no limit there.
+  // Checks a v-form. It cannot compare the counts with the counts of other members. At members
+  // other than the root, the divided buffer of gather and scatter is ignored, so its blocks have no
+  // limit there.
   void blocks() const {
     const Call& c = call_;
     const bool at_root = c.root == self_;

@@ -42,8 +42,9 @@ class FirstFailure {
   std::string message_;
 };
 
-// Compares the calls on device memory with those of the other members. All comparisons are started
-// before the function waits for the first one, because members may send messages to each other.
+// Compares the calls on device memory with the calls of the other members. All comparisons are
+// started before the function waits for the first one, because members may send messages to each
+// other.
 void compare(const std::vector<DeferredCall>& calls) {
   std::vector<std::pair<CallDispatcher*, CallDispatcher::Comparison>> comparisons;
   for (const DeferredCall& call : calls)

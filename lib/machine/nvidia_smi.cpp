@@ -132,7 +132,7 @@ NodeShape read_nvidia_smi(std::string_view text, std::string_view origin) {
   bool has_sockets = true;
   std::map<std::string, std::size_t> gpu_on_numa;
   for (std::size_t g = 0; g < count; ++g) {
-    bool is_placed = false;  // whether a relation tells its socket
+    bool is_placed = false;  // whether its socket follows from a relation
     for (std::size_t c = 0; c < matrix.columns.size(); ++c) {
       const std::string& cell = matrix.cells[g][c];
       if (c < count && is_nvlink(cell)) domains.join(g, c);

@@ -23,7 +23,7 @@ constexpr std::int64_t most_slots = std::int64_t{1} << 40;
 
 bool contains(std::string_view text, std::string_view mark) { return text.find(mark) != text.npos; }
 
-// The content tells the format. Host files have no mark of their own.
+// Derives the format from the content. Host files have no mark of their own.
 MachineFormat format_of(std::string_view text) {
   using enum MachineFormat;
   const std::vector<detail::Line> lines = detail::lines_of(text.substr(0, 1 << 16));
@@ -227,7 +227,7 @@ void require_nesting(std::int64_t domain, std::int64_t node) {
 
 Machine MachineReader::Parts::by_nodes(const Nodes& nodes, const MachineNumbers& numbers) const {
   std::vector<MachineLevel> levels;
-  // The unit of each slot is that of its node.
+  // Each slot is in the unit of its node.
   const auto spread = [&](const std::vector<std::int32_t>& unit_of_node) {
     std::vector<std::int32_t> units;
     for (const std::int32_t node : nodes.node_of_slot)

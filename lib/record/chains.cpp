@@ -19,7 +19,7 @@ constexpr std::size_t most_steps = 16;  // of a chain
 // Few programs let the other ranks wait for so long.
 constexpr Time suspicious_wait = 10'000'000'000;
 
-// Ranks that wait for nobody and do the same.
+// Ranks that wait for no other rank and do the same.
 struct Roots {
   std::vector<std::size_t> nodes;
   Finding::Severity severity = Finding::Severity::note;  // the worst one
@@ -225,7 +225,7 @@ std::vector<Finding> chains_of_waits(const Evidence& evidence,
       continue;
     }
     roots->waiters = evidence.graph.waiters_of(roots->nodes);
-    // Roots that wait for each other because all of them are halted need nobody else.
+    // If roots wait for each other because all of them are halted, they need no other rank.
     if (!roots->waiters.nodes.empty()) findings.push_back(chain_finding(evidence, *roots));
   }
   return findings;

@@ -66,7 +66,7 @@ std::optional<std::int64_t> shift_of(const std::string& process, const ShiftedCl
   return std::nullopt;
 }
 
-// Returns how a clock of the process differs from that of this process.
+// Returns the difference between a clock of the process and the same clock of this process.
 std::optional<std::int64_t> clock_shift(const std::string& process, const ShiftedClock& which) {
   if (link_of("/proc/self/ns/time") == link_of(fmt::format("/proc/{}/ns/time", process))) return 0;
   const auto theirs = shift_of(process, which);

@@ -89,7 +89,7 @@ Wait wait_in(const OneMesh& mesh, const Record& own, const OneMesh& other,
   Wait wait{.text = record.mesh == own.mesh
                         ? fmt::format("{}{}", text, in_another_mesh)
                         : fmt::format("{} (in the mesh {})", text, record.mesh)};
-  // The clocks of the meshes may be those of different nodes.
+  // The times of the two meshes may refer to the clocks of different nodes.
   const Time age = activity.since ? record.read_at - *activity.since : 0;
   wait.since = own.read_at - std::max<Time>(age, 0);
   wait.ranks = ranks_in(mesh, other, activity.waits_for, records);

@@ -260,7 +260,7 @@ void WaitGraph::judge(std::size_t node) {
   NodeState& state = nodes[node];
   if (state.point == none) return;
   const WaitPoint& point = points[state.point];
-  // A call that differs from those of other members needs no other reason.
+  // If a call differs from the calls of other members, no other reason is needed.
   if (point.is_empty() || (state.differs && point.certain.empty() && point.halted.empty())) {
     state.point = none;
     return;

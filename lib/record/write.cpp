@@ -41,7 +41,7 @@ struct OpenRecord {
   std::array<char, 64> name, name_while_written;  // of the file
 };
 
-// All of it is lock-free, and constant-initialised, so a handler may use it at any time.
+// The array is lock-free and constant-initialised, so a handler may use it at any time.
 std::array<OpenRecord, most_records> open_records;
 std::array<std::atomic<int>, signal_count> folders;  // by signal: descriptors plus 1
 // The process whose handler writes; one thread at a time. If a child is forked meanwhile, the child
@@ -94,8 +94,8 @@ void copy_header(const format::Header& header) {
   copy.last.nanoseconds.store(copy.observed_at, std::memory_order_relaxed);
 }
 
-// The header is copied after the entries were written: it then says which of them may have changed
-// meanwhile, and the groups that follow are at least those of the entries.
+// The header is copied after the entries were written. It then shows which entries may have changed
+// meanwhile, and the groups that follow include all groups of the entries.
 bool write_record(int file, const format::Header& header) {
   const auto* const bytes = reinterpret_cast<const std::byte*>(&header);
   constexpr std::size_t entries = format::header_bytes;

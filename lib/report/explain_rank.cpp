@@ -93,7 +93,7 @@ const Layout* view_of(const MeshPlan& plan, const GroupFamily& family, Rank rank
     if (members.size() != family.dimensions().size()) continue;
     std::ranges::sort(members);
     if (std::ranges::adjacent_find(members) != members.end()) continue;
-    std::vector<std::size_t> given;  // the order of the ranks need not be that of the view
+    std::vector<std::size_t> given;  // the order of the ranks may differ from the order of the view
     std::vector<std::size_t> others;
     for (const std::string& name : family.dimensions()) given.push_back(*view.find(name));
     for (std::size_t d = 0; d < view.dimensions().size(); ++d)

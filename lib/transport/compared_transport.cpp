@@ -105,7 +105,7 @@ void ComparedTransport::run(const Call& call, Waiter& waiter) {
   mpi_.set_calls(comparison_.calls() - 1);
   if (!meeting.any_is_async)
     return telling_others(comparison_, [&] { mpi_.run_recorded(call, waiter, recorded); });
-  // MPI does not match a blocking collective with a non-blocking one.
+  // MPI does not match a blocking collective with a non-blocking collective.
   recorded.enter();
   std::unique_ptr<Pending> pending;
   telling_others(comparison_, [&] { pending = mpi_.start(call); });

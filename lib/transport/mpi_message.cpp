@@ -165,8 +165,8 @@ bool MpiMessage::test() {
                            [&] { return MPI_Test(&send_, &done, MPI_STATUS_IGNORE); }),
           "MPI_Test");
   }
-  // MPI may still use the memory of the send, so the error of the receive is thrown when both have
-  // ended.
+  // MPI may still use the memory of the send, so the error of the receive is thrown only when both
+  // operations have ended.
   if (is_in_mpi()) return false;
   if (wrong_length_) throw WrongLength{*wrong_length_};
   return true;

@@ -77,7 +77,7 @@ class MpiCollective final : public Pending {
   [[nodiscard]] bool is_in_mpi() const override { return !complete_; }
 
  private:
-  // MPI raises errors on the communicator, and those of MPI_Testall on MPI_COMM_WORLD.
+  // MPI raises errors on the communicator, and errors of MPI_Testall on MPI_COMM_WORLD.
   template <class Action>
   void returning_errors(Action&& action) {
     std::optional<mpi::ReturnedErrors> of_comm, of_world;

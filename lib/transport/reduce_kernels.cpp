@@ -50,11 +50,11 @@ struct Prod {
     return static_cast<T>(static_cast<W>(a) * static_cast<W>(b));
   }
 };
-// The minimum and the maximum of floats are those of NCCL, and minimumNumber and maximumNumber of
-// IEEE 754-2019: a number wins over a NaN, and -0 is below +0. The operands may be exchanged and
-// grouped in any way. The code uses masks instead of branches, so that the compiler vectorises the
-// loops. If both operands are NaN, the result is the NaN whose bits are all 1, regardless of the
-// bits of the operands.
+// The minimum and the maximum of floats follow NCCL, and minimumNumber and maximumNumber of IEEE
+// 754-2019: if one operand is NaN, the result is the other one, and -0 is below +0. The operands
+// may be exchanged and grouped in any way. The code uses masks instead of branches, so that the
+// compiler vectorises the loops. If both operands are NaN, the result is the NaN whose bits are all
+// 1, regardless of the bits of the operands.
 struct Min {
   template <class T>
   static T apply(T a, T b) {
@@ -97,8 +97,8 @@ template <class T, class Op>
 }
 
 #ifdef __x86_64__
-// The same loop for processors with wider registers than those of every x86-64. The loops of MPI
-// libraries have such versions too.
+// The same loop for processors whose registers are wider than those that every x86-64 has. The
+// loops of MPI libraries have such versions too.
 template <class T, class Op>
 [[gnu::target("avx2"), gnu::flatten]] void loop_of_256_bits(T* out, const T* a, const T* b,
                                                             std::int64_t count) {

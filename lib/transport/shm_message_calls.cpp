@@ -54,7 +54,7 @@ struct ShmTransport::Halves {
 
 // A message in flight, or both messages of a send_recv. MPI carries the elements of large messages.
 // The receive of a blocking call begins when the message has been announced, so nothing is left in
-// MPI if no message comes. The receive of an asynchronous call begins at once, so that MPI makes
+// MPI if no message arrives. The receive of an asynchronous call begins at once, so that MPI makes
 // progress in the program's own calls, too.
 class ShmTransport::PendingMessage final : public Pending {
  public:
@@ -105,7 +105,7 @@ class ShmTransport::PendingMessage final : public Pending {
   void cancel() override {
     if (halves_.sends) return;
     transport_.messages_->advance();
-    if (halves_.in.is_complete) return;  // the message has come, or has been announced
+    if (halves_.in.is_complete) return;  // the message has arrived, or has been announced
     if (large_in_ != nullptr)
       large_in_->cancel();
     else

@@ -41,7 +41,8 @@ class ShmTransport::Operation final : public Pending {
     transport_.engine_.advance();
   }
   ~Operation() override {
-    // The engine still refers to the record, and other members to its buffers, so it is leaked.
+    // The engine still refers to the record, and other members to its buffers, so the record is
+    // leaked.
     if (!record_->progress.is_complete()) (void)record_.release();
   }
   bool test() override { return transport_.try_to_complete(record_->progress); }

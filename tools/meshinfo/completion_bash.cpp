@@ -73,8 +73,8 @@ void add_words(const CommandModel& command, std::string& text) {
   }
 }
 
-// The case of a command, and those of the commands below it: its options, what its arguments can
-// be, and the values of its options.
+// The case of a command, and the cases of the commands below it: its options, the possible
+// arguments, and the values of its options.
 void add_cases(const CommandModel& command, std::string& text) {
   std::vector<std::string> options, arguments = names_below(command);
   std::string cases;

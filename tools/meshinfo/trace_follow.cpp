@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// trace --follow: what a job does, again and again.
+// trace --follow: prints repeatedly what a job does.
 #include <sys/ioctl.h>
 #include <unistd.h>
 

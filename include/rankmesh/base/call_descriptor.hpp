@@ -14,7 +14,7 @@
 namespace rankmesh {
 
 /// Describes a call in two words and a count. The members of a group publish the descriptors of
-/// their collectives and compare them before the call does anything, and every rank records the
+/// their collectives and compare them before the call is carried out. Every rank also records the
 /// descriptors of its calls. No field is hashed or truncated. Therefore a rank that reads the
 /// descriptor of another rank can print the call of that rank without a further message.
 struct CallDescriptor {

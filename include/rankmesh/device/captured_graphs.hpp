@@ -31,7 +31,7 @@ class RANKMESH_API CapturedGraphs {
  public:
   CapturedGraphs();
   /// If the stream is being captured, records the capture under `name`. Call note() once for each
-  /// operation. If the stream is not being captured, the cost is that of is_captured().
+  /// operation. If the stream is not being captured, this costs as much as is_captured().
   /// @throws UsageError under the same conditions as is_captured().
   /// @return Whether the stream is being captured.
   bool note(StreamRef stream, const std::string& name);

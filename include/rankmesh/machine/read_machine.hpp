@@ -67,7 +67,7 @@ class RANKMESH_API MachineReader {
   /// `hwloc`); SpecError if the inside of a node has been described before.
   void read_this_node();
 
-  /// Sets the hosts to those of a running job. Replaces a list of hosts.
+  /// Uses the hosts of a running job. Replaces a list of hosts.
   /// @param node_of_rank  the node of each rank.
   /// @param hosts  the name of each node.
   /// @throws SpecError if a description of the hosts has been read before.
@@ -78,8 +78,8 @@ class RANKMESH_API MachineReader {
 
   /// Returns the machine.
   ///
-  /// - The hosts are those of the list of hosts. Without a list, they are the hosts of the network.
-  ///   Without a network, there are as many hosts as `world_size` needs.
+  /// - The machine has the hosts of the list of hosts. Without a list, it has the hosts of the
+  ///   network. Without a network, there are as many hosts as `world_size` needs.
   /// - A host has the number of slots that the list of hosts states. If the list does not state it,
   ///   the number is `ranks_per_node`; if that is not set, the number of GPUs of a node; if the
   ///   node is not described, 1.

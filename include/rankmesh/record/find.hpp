@@ -46,7 +46,8 @@ struct Records {
   std::vector<std::string> remarks;  ///< One sentence for each source that could not be read.
 };
 /// Reads all records.
-/// @throws UsageError, DataError if no record can be read. The error is that of the first source.
+/// @throws UsageError, DataError if no record can be read. The exception is the one that the first
+/// source has caused.
 [[nodiscard]] RANKMESH_API Records read_all(std::span<const Source> sources);
 
 }  // namespace rankmesh::record

@@ -136,7 +136,8 @@ struct alignas(64) Header {
   std::uint32_t observed_process;
   std::int64_t observed_at;  ///< When the process was observed.
   /// The wait of a rank that waits outside the calls of a group: the ranks of record::Wait as text,
-  /// a line feed, and Wait::text. The key is Wait::point, and the time is that of the node's clock.
+  /// a line feed, and Wait::text. The key is Wait::point, and the time is a time of the node's
+  /// clock.
   alignas(64) PublishedTextOf<1000> wait;
   PublishedText reason;  ///< Why an exception destroyed the mesh.
 };

@@ -87,9 +87,9 @@ struct JobActivity {
 /// If several members did not wait, it is not known which of them was the last. Without
 /// Record::has_all_times, the times of every 64th call of a rank are recorded even if the rank does
 /// not wait. Therefore these times do not prove that the rank waited. A collective whose last
-/// member is not known counts as undecided if a member waited. Collectives in which nobody waited
-/// do not count at all. Therefore the figures show which rank is last in those collectives in which
-/// other ranks had to wait. They do not show how often a rank is last in all calls.
+/// member is not known counts as undecided if a member waited. Collectives in which no member
+/// waited do not count at all. Therefore the figures show which rank is last in those collectives
+/// in which other ranks had to wait. They do not show how often a rank is last in all calls.
 ///
 /// For C calls this takes O(C log C) time and O(C) memory.
 [[nodiscard]] RANKMESH_API JobActivity activity_between(std::span<const Record> before,

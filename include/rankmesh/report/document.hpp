@@ -142,8 +142,8 @@ struct Document {
   /// field `groups`, or they are the rows of CSV. They are computed while they are written, which
   /// needs constant memory.
   std::optional<std::vector<NamedFamily>> groups;
-  /// What is known about the ranks, one row for each rank. Its columns follow those of the long CSV
-  /// form. Empty if nothing is known.
+  /// What is known about the ranks, one row for each rank. Its columns follow the columns of the
+  /// long CSV form. Empty if nothing is known.
   Table of_ranks{};
   /// The picture of the forms SVG and HTML, or nothing if the report cannot be drawn.
   std::optional<Picture> picture{};

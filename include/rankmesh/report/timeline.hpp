@@ -20,7 +20,7 @@ namespace rankmesh::report {
 ///   type, carrier and state. A call that has not ended is drawn up to the time at which the record
 ///   was read, and its name says so.
 /// - Calls whose times were not recorded are drawn between their neighbours. Their argument `time`
-///   is `estimated`; that of all other calls is `recorded`.
+///   is `estimated`; for all other calls, it is `recorded`.
 /// - Marks are instant events.
 /// - Flow events lead from the last member of a collective to the others, and from sends to
 ///   receives. A flow event ends in a nested event of the call. This nested event begins when the

@@ -202,8 +202,8 @@ class RANKMESH_API RouteTable {
   std::vector<RouteMachine> machines_;
 };
 
-/// Returns whether a transport carries every call on its kind of memory, wherever the members of
-/// the group run.
+/// Returns whether a transport carries every call on its kind of memory, regardless of the nodes on
+/// which the members of the group run.
 RANKMESH_API bool carries_everything(std::string_view transport);
 
 /// The transport that a call uses, and the reason for this choice.

@@ -48,7 +48,7 @@ namespace rankmesh {
 /// must be in one view of the mesh, and each divides at most one axis.
 ///
 /// In the memory of a rank, its elements form a dense row-major array of the shape local_shape().
-/// The order along an axis is that of runs().
+/// Along an axis, the elements are in the order of runs().
 ///
 /// A place is immutable and cheap to copy, and several threads can use it. All functions are local
 /// and do not call MPI.
@@ -90,7 +90,7 @@ class RANKMESH_API TensorPlacement {
                                                          std::span<const std::int64_t> index) const;
 
   /// Returns the same place on other ranks: rank i of the mesh becomes ranks[i].
-  /// @throws UsageError if the number of ranks differs from that of the mesh.
+  /// @throws UsageError if the number of ranks differs from the number of ranks of the mesh.
   [[nodiscard]] TensorPlacement on(const RankSet& ranks) const;
   /// Returns the same place with another type of elements.
   [[nodiscard]] TensorPlacement as(DataType type) const;

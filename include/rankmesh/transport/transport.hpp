@@ -32,7 +32,7 @@ class RANKMESH_API Pending {
   virtual ~Pending() = default;
   /// Makes progress. Returns true once the operation is complete. Never blocks.
   virtual bool test() = 0;
-  /// Returns the members, as ranks in the group, without which the operation cannot go on. The
+  /// Returns the members, as ranks in the group, without which the operation cannot continue. The
   /// result is empty if they are not known.
   [[nodiscard]] virtual std::vector<std::int64_t> awaited() const { return {}; }
   /// Returns whether MPI has begun the operation, so that it may use the buffers until the
@@ -43,7 +43,7 @@ class RANKMESH_API Pending {
   /// in flight, or it has not posted all messages of the operation.
   [[nodiscard]] virtual bool is_backlogged() const { return false; }
   /// Begins to cancel a receive. Local; never blocks. Afterwards test() returns true when the
-  /// receive has ended, and was_cancelled() says how. By default the operation goes on. Only the
+  /// receive has ended, and was_cancelled() says how. By default the operation continues. Only the
   /// transports of rankmesh carry messages on host memory, so transports of a program do not
   /// override this function.
   virtual void cancel() {}

@@ -6,7 +6,7 @@
 
 namespace rankmesh::detail {
 
-/// Returns the message of the exception that probably unwinds the stack: that of the last Error
+/// Returns the message of the exception that probably unwinds the stack. This is the last Error
 /// that this thread has created, if the error still exists. Otherwise, and inside a handler of an
 /// exception, the result is an empty text.
 ///

@@ -25,7 +25,8 @@ struct RANKMESH_API ProcessIdentity {
 };
 
 /// Returns the random numbers that identify this machine since it was started; zeros if they are
-/// not known. They are the same in all containers, whose host names may be those of other machines.
+/// not known. They are the same in all containers of the machine. The host names of containers do
+/// not identify the machine.
 RANKMESH_API std::array<std::uint64_t, 2> own_boot();
 
 /// Returns the state of a process. The state is known only if the process is in the caller's own

@@ -29,10 +29,10 @@ WaitPoint point_of(const Request& request, std::string_view phase) {
 // The phases of bootstrap(), see bootstrap.hpp.
 //
 // A rank that fails in a phase records the failure and continues with the next phase, because the
-// other ranks wait for it in the broadcasts and barriers. The agreements tell all ranks about it.
-// One agreement precedes the inits, because NCCL's init waits for its peers without a deadline.
-// Another agreement follows the inits, because a communicator with a failed peer would block at its
-// first use.
+// other ranks wait for it in the broadcasts and barriers. The agreements report the failure to all
+// ranks. One agreement precedes the inits, because NCCL's init waits for its peers without a
+// deadline. Another agreement follows the inits, because a communicator with a failed peer would
+// block at its first use.
 //
 // A wait that reaches its deadline ends the bootstrap at once: its error already names the missing
 // ranks, and an agreement with them would not end.

@@ -62,7 +62,7 @@ class CallDispatcher final : private Waiter {
   /// Starts an operation that consists of several messages; does not block.
   [[nodiscard]] Work start(const SequenceDescription& description,
                            std::unique_ptr<MessageSequence> sequence);
-  /// A comparison of a call on device memory with those of the other members.
+  /// The comparison of a call on device memory with the calls of the other members.
   struct Comparison {
     WaitPoint point;
     std::unique_ptr<Pending> pending;  // null without the option `check`

@@ -29,8 +29,8 @@ struct AsyncOperation {
   bool is_receive = false;  ///< A receive on host memory, which can be cancelled.
   bool was_cancelled = false;
   bool is_deferred = false;  ///< Its batch has not ended, so it is not issued yet.
-  /// It makes progress only inside calls of rankmesh, so this process must not block in MPI before
-  /// it is complete.
+  /// The operation makes progress only inside calls of rankmesh, so this process must not block in
+  /// MPI before the operation is complete.
   bool is_polled = false;
   Transport* transport = nullptr;       ///< The transport of an operation on host memory.
   MessageSequence* sequence = nullptr;  ///< `pending`, if it is a sequence; else null.
@@ -93,7 +93,7 @@ class OperationsInFlight {
   /// Lets the waits of this thread advance the operations, even if another thread has issued them.
   void continue_in_this_thread() { issuer_ = std::this_thread::get_id(); }
   /// Waits for all polled collectives, each with the timeout of its group. Messages between two
-  /// members go on, because their peers may make this rank's next collective first.
+  /// members stay in flight, because their peers may make this rank's next collective first.
   void finish_polled(WaitMonitor& monitor);
   /// Returns whether polled messages are in flight.
   [[nodiscard]] bool has_polled_messages() const;

@@ -13,7 +13,7 @@ namespace rankmesh::record::detail {
 class DifferenceConstraints {
  public:
   /// Creates a system without constraints between clocks.
-  /// @param bounds  the largest absolute shift of each clock; that of clock 0 is 0.
+  /// @param bounds  the largest absolute shift of each clock; 0 for clock 0.
   explicit DifferenceConstraints(std::vector<std::int64_t> bounds);
 
   /// Adds the constraint shift(b) - shift(a) <= limit.

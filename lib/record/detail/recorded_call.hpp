@@ -100,7 +100,7 @@ struct Recording {
   return (entry.call.load(std::memory_order_relaxed) & record::format::timed_bit) != 0;
 }
 
-/// Notes that the call of an entry has reached a state. The entry must still be that of the call.
+/// Notes that the call of an entry has reached a state. The entry must still belong to the call.
 inline void set_state(record::format::Header& header, record::format::Entry& entry,
                       record::State state) {
   if (state >= record::State::ended && has_time(entry))
@@ -171,7 +171,7 @@ class RecordedCall {
   }
 
  private:
-  // After a few thousand calls more, the entry is that of another call.
+  // After a few thousand further calls, the entry belongs to another call.
   [[nodiscard]] bool is_own() const {
     return header_ != nullptr &&
            entry_->sequence.load(std::memory_order_relaxed) / record::format::position_unit ==

@@ -17,8 +17,8 @@
 
 namespace rankmesh::record::detail {
 
-/// The ranks that must act before those that wait at this point can go on. All ranks that wait in
-/// the same call for the same members share a point.
+/// The ranks that must act before the ranks that wait at this point can continue. All ranks that
+/// wait in the same call for the same members share a point.
 struct WaitPoint {
   std::vector<std::size_t> certain;   ///< All of these nodes are needed.
   std::vector<std::size_t> possible;  ///< At least one of them is probably needed.
@@ -48,10 +48,11 @@ inline constexpr Time long_wait = 1'000'000'000;
 struct NodeState {
   Activity activity = Activity::outside;
   std::size_t call = none;      ///< As RankActivity::call.
-  std::size_t point = none;     ///< Index in WaitGraph::points, or `none` if it waits for nobody.
+  std::size_t point = none;     ///< Index in WaitGraph::points, or `none` if it waits for no other
+                                ///< rank.
   bool is_certain = false;      ///< It needs all nodes of WaitPoint::needed().
   bool is_old = false;          ///< The wait began after the records of the others had been read.
-  bool differs = false;         ///< Its call differs from those of other members.
+  bool differs = false;         ///< Its call differs from the calls of other members.
   std::optional<Time> since{};  ///< When its wait began; empty if no time was taken.
 };
 

@@ -16,7 +16,8 @@ namespace rankmesh::detail {
 
 /// What a member publishes next to the descriptor of a call: a row of words. Word 0 says whether
 /// the member uses the form with _async; the others are the counts of a v-form, one per member.
-/// all_to_all has two counts per member: first those of the input, then those of the output.
+/// all_to_all has two counts per member: first all counts of the input, then all counts of the
+/// output.
 using CallWord = std::int64_t;
 
 /// Returns the number of words of a call in a group of `size` members.
@@ -97,7 +98,7 @@ class BlockCounts {
 
   /// Returns the counts of a member: `blocks of 3,4,5`. At most 8 counts are listed.
   [[nodiscard]] std::string text(std::size_t member, std::int64_t count) const;
-  /// Returns the number of members with whose counts those of this member conflict. In an
+  /// Returns the number of members whose counts conflict with the counts of this member. In an
   /// all_to_all, the counts of every pair of members must agree. For other operations, the result
   /// is 0.
   [[nodiscard]] std::size_t conflicts(std::size_t member) const;

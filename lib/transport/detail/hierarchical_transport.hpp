@@ -23,9 +23,10 @@ namespace rankmesh {
 /// node: inside each node through shared memory, and between the nodes by messages of MPI. It does
 /// not carry all_to_all, blocks of different sizes and reductions with a function of the program.
 ///
-/// The members compare their calls: those of a node in shared memory, those of different nodes by
-/// the messages, which carry the call. If the calls differ, all members throw a MismatchError:
-/// those that are in a call of the group at once, and the others in their next call.
+/// The members compare their calls. Members of the same node compare them in shared memory; members
+/// of different nodes compare them by the messages, which contain the call. If the calls differ,
+/// all members throw a MismatchError: those that are in a call of the group at once, and the others
+/// in their next call.
 ///
 /// Nothing runs by itself: operations make progress in run(), in the test() of any Pending of this
 /// transport, and in advance(). They are carried out in the order in which they were issued.

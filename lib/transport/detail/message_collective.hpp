@@ -38,7 +38,8 @@ class MessageCollective {
   /// @param spare    Used, and given back at the end. Must outlive this object.
   MessageCollective(const Call& call, const mpi::Members& members, std::int64_t largest, int tag,
                     SpareMemory& spare);
-  /// MPI may still write to the scratch memory of a collective that has not ended, so it is leaked.
+  /// MPI may still write to the scratch memory of a collective that has not ended, so this memory
+  /// is leaked.
   ~MessageCollective();
   MessageCollective(const MessageCollective&) = delete;
   MessageCollective& operator=(const MessageCollective&) = delete;
@@ -121,8 +122,8 @@ class MessageCollective {
   std::vector<Share> shares_;  // of the members
   std::int64_t unit_ = 1;      // bytes of an element
   SpareMemory& spare_;
-  // Contributions of the members to two pieces, or a copy of the input. MPI fills it, so nothing is
-  // written to it before.
+  // Contributions of the members to two pieces, or a copy of the input. MPI fills this memory, so
+  // it is not initialised.
   SpareMemory scratch_;
   std::unique_ptr<std::byte[]>
       result_;                         // of a piece of this member's share, on the way to the root

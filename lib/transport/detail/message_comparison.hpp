@@ -56,8 +56,8 @@ class MessageComparison {
   /// Ends all comparisons: this member continues none of its messages.
   void end(const std::exception_ptr& why);
   /// Takes back a receive whose sender has not called send, and forgets it. Local. Makes progress.
-  /// @return false if both ends were compared, so that the message comes, or if the comparison has
-  ///         failed.
+  /// @return false if both ends were compared, so that the message will arrive, or if the
+  ///         comparison has failed.
   [[nodiscard]] bool withdraw(const Exchange& exchange);
   /// Says whether this member makes no further calls. The others then need not know which receives
   /// it takes back.

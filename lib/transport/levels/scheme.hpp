@@ -21,7 +21,7 @@ enum class Division : std::uint8_t {
 /// Carries one operation. Each piece of a call goes through three stages:
 ///   1. `collect`: a step in the node's shared memory, after which the carriers have what their
 ///      node contributes;
-///   2. `exchange`: the carriers exchange messages with those of the other nodes;
+///   2. `exchange`: the carriers exchange messages with the carriers of the other nodes;
 ///   3. `spread`: a step in the node's shared memory, after which all members have the result.
 /// Every decision of a scheme must depend only on values that are the same on all members.
 struct Scheme {

@@ -95,7 +95,7 @@ struct Payload {
 /// Which members publish in a step, and which members wait for them.
 enum class Flow : std::uint8_t {
   all_to_all,   ///< every member publishes and waits for all others
-  root_to_all,  ///< the root publishes and waits for nobody; the others wait for the root
+  root_to_all,  ///< the root publishes and waits for no member; the others wait for the root
   all_to_root,  ///< the members other than the root publish; only the root waits
 };
 

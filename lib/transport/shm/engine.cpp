@@ -56,7 +56,7 @@ bool Engine::can(const Call& call) const {
 
 bool Engine::applies(const Algorithm& algorithm, const Call& call) const {
   if (algorithm.is_symmetric != nullptr)
-    // Most buffers are not symmetric, so this comes first.
+    // Most buffers are not symmetric, so this check comes first.
     return (call.in.window != nullptr || call.out.window != nullptr) &&
            std::max(call.in.bytes(), call.out.bytes()) >= group_.limits.symmetric_bytes &&
            algorithm.is_symmetric(call, group_.id);
@@ -225,7 +225,7 @@ void Engine::look_for_closed_members() {
   const std::uint64_t step = reading_->first + reading_->read;
   for (std::size_t k = 0; k < group_.size; ++k) {
     const Area& area = group_.areas[k];
-    // Acquire: a member that has closed the group has published everything before.
+    // Acquire: a member has published all its steps before it closes the group.
     if (k != group_.self && area.presence().closed_after.load(std::memory_order_acquire) != 0 &&
         area.header(step).step.load(std::memory_order_acquire) < step)
       difference_ = step;

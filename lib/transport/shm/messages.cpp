@@ -61,8 +61,8 @@ void Messages::put(Outgoing& out, const Message& message) {
   Entry& entry = out.ring.entry(out.next);
   entry.envelope = message.envelope;
   const std::size_t bytes = payload_bytes(message.envelope);
-  // If the receiver has taken everything, the memory that was used last is used again: it is in the
-  // caches of both members.
+  // If the receiver has taken all messages, the memory that was used last is reused, because it is
+  // in the caches of both members.
   if (bytes > Ring::inline_payload &&
       out.ring.taken().load(std::memory_order_acquire) == out.next - 1)
     out.position =

@@ -19,8 +19,8 @@ namespace rankmesh::detail {
 
 /// The state of one WaitMonitor, and the messages that it exchanges.
 ///
-/// A rank sends a question to each member of its wait point on another node. A member that waits
-/// somewhere answers with its own wait point: the same key means that it is present, another key
+/// A rank sends a question to each member of its wait point on another node. A member that waits at
+/// any point answers with this wait point. The same key means that it is present; another key means
 /// that it waits for something else. A member that has given up the point answers with a verdict. A
 /// member that does not answer is silent: it has ended, computes, or is blocked outside of
 /// rankmesh. Nothing else can be assumed of it, so no message here waits for its receiver.
@@ -68,7 +68,7 @@ struct MonitorState {
   /// null.
   const Verdict* hear(const WaitPoint& point);
   /// Tells all other members that this rank has given up, and remembers it.
-  /// @param why      The message for members that come later.
+  /// @param why      The message for members that reach the point later.
   /// @param finding  The message and the missing ranks for members that wait at the same point.
   void tell(const WaitPoint& point, const std::string& why, const Verdict& finding,
             const std::vector<int>& present);
