@@ -32,7 +32,8 @@ std::optional<std::int64_t> number(const VariableReader& read, const char* name)
   return value;
 }
 
-// The number of processes that the launcher started, at least, and the variable that says so.
+// The least number of processes that the launcher has started, and the variable from which it
+// follows.
 struct Claim {
   const char* variable = nullptr;
   std::int64_t processes = 0;
@@ -147,8 +148,8 @@ std::optional<LauncherMismatch> srun_without_pmix(std::string_view mpi_library) 
   return srun_without_pmix(mpi_library, own_variable);
 }
 
-// SLURM_PROCID alone proves nothing, because batch scripts have it too. An interactive shell of
-// Slurm is a step of one task.
+// SLURM_PROCID is not sufficient, because batch scripts have it too. An interactive shell of Slurm
+// is a step of one task.
 bool is_launched() {
   for (const char* name : rank_variables)
     if (own_variable(name)) return true;

@@ -40,7 +40,8 @@ Hash128 hash_of(const ExpertMap& map, const ExpertDispatcherOptions& options) {
                                 options.alignment, options.capacity.value_or(0)));
 }
 
-// Throws on all ranks if one of them passes another map, other options or invalid ones.
+// Throws on all ranks if the ranks pass different maps or options, or if the arguments of one rank
+// are invalid.
 void verify_agreement(GroupCoordinator& group, const ExpertMap& map,
                       const ExpertDispatcherOptions& options) {
   detail::MemberArguments mine;

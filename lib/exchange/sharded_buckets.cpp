@@ -120,7 +120,7 @@ void ShardedMemory::State::start_gather(ShardBucket& bucket) {
 void ShardedMemory::State::start_reduce(std::size_t number) {
   using Kept = std::pair<std::shared_ptr<Tensor>, std::shared_ptr<Tensor>>;
   ShardBucket& bucket = buckets[number];
-  // On host memory, a reduce_scatter has no form in place.
+  // On host memory, a reduce_scatter cannot work in place.
   if (bucket.mine == nullptr && kind == MemoryKind::host && group.size() > 1)
     bucket.reduced = allocated(bucket.share);
   const auto& result = bucket.reduced != nullptr ? bucket.reduced : bucket.mine;

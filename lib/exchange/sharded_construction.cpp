@@ -63,7 +63,8 @@ void validate(const State& s) {
              "sizes are numbers of elements, not of bytes: correct them");
 }
 
-// Throws on all members if one of them passes other arguments, or if `prepare` throws on one.
+// Throws on all members if the members pass different arguments, or if `prepare` throws on one of
+// them.
 void verify_agreement(GroupCoordinator& group, const std::vector<std::int64_t>& sizes,
                       DataType type, MemoryKind kind, const ShardedBufferOptions& options,
                       const std::function<void()>& prepare) {

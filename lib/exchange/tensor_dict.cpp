@@ -63,8 +63,8 @@ TensorDict prepared(TensorDict& old, const DictMetadata& metadata) {
   return tensors;
 }
 
-// Runs the calls: on host memory all of them are started and then waited for; on device memory they
-// are one batch.
+// Runs the calls. On host memory, starts all calls and then waits for them. On device memory, the
+// calls are one batch.
 void run_all(GroupCoordinator& group, const std::vector<Call>& calls) {
   const auto on_device = [](const Call& call) {
     return (call.in.data != nullptr ? call.in.kind : call.out.kind) == MemoryKind::device;

@@ -21,7 +21,7 @@
 namespace rankmesh::detail {
 namespace {
 
-// How often an operation is polled before its wait is described in words and reads clocks.
+// How often an operation is polled before a wait begins that reads clocks and needs a description.
 constexpr int polls = 200;
 
 // Rules of routes name families. Names of dynamic groups are for messages and may differ between
@@ -78,7 +78,7 @@ void CallDispatcher::require_open(const char* hint) const {
     throw ClosedError{fmt::format("'{}' is closed", name_), hint};
 }
 
-// Waits, and marks the group as broken if the wait fails: the other members may wait for ever.
+// Waits. If the wait fails, marks the group as broken, because the other members may wait for ever.
 template <class Wait>
 void CallDispatcher::breaking_group(Wait&& wait) {
   try {

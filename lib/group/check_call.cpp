@@ -224,8 +224,8 @@ class Checker {
     return {displacements[own], block_counts[own]};
   }
 
-  // Checks that no element of `out` belongs to two blocks. It would get the value of one of the
-  // blocks, and it would be undefined of which one.
+  // Checks that no element of `out` belongs to two blocks. Otherwise the value of this element
+  // would be undefined: it could be the value of either block.
   void separate(const Blocks& blocks) const {
     const auto& block_counts = blocks.counts();
     const auto& displacements = blocks.displacements();

@@ -206,8 +206,8 @@ void end_guard(bool by_exception) noexcept {
     g.state = Guard::State::left;
     return;
   }
-  // exit() destroys a static Environment. Only a function that exit() calls knows the status, and
-  // one that is registered now is called next.
+  // exit() destroys a static Environment. Only a function that exit() calls gets the status. A
+  // function that is registered now is the next one that exit() calls.
   if (is_thread_over || !is_main_thread()) {
     g.is_static = is_thread_over;
     on_exit(at_exit, nullptr);

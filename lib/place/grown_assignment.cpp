@@ -36,7 +36,7 @@ class Growth {
   }
 
  private:
-  // Divides ranks among the units that have these slots, of which there are as many.
+  // Divides ranks among the units that have these slots. There are as many slots as ranks.
   void divide(std::size_t level, std::vector<std::size_t> ranks,
               const std::vector<std::int64_t>& slots) {
     if (level == objective_.levels()) {

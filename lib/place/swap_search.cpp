@@ -57,8 +57,8 @@ void SwapSearch::improve_by_ranks(TrackedAssignment& assignment) {
   }
 }
 
-// Two groups of a family change their places, which leaves the bytes of this family as they are.
-// Swaps of single ranks would first have to split the groups. Returns whether this helps.
+// Swaps the slots of two groups of a family. The bytes of this family do not change. Swaps of
+// single ranks would first have to split the groups. Returns whether this helps.
 bool SwapSearch::improve_by_groups(TrackedAssignment& assignment) {
   const auto ranks = static_cast<std::uint64_t>(objective_.ranks());
   bool has_improved = false;
@@ -109,9 +109,9 @@ std::vector<std::int64_t> SwapSearch::changed(const std::vector<std::int64_t>& s
   return result;
 }
 
-// The members of a group in one unit change their places with as many members of another group, or
-// of the same one, in another unit. If they moved one by one, the groups would first be in more
-// units.
+// Swaps the slots of the members of a group in one unit and of as many members of another group, or
+// of the same group, in another unit. If the members moved one by one, the groups would first be in
+// more units.
 void SwapSearch::swap_shares(std::vector<std::int64_t>& slots) {
   if (objective_.families().empty()) return;
   const SendingFamily& family = objective_.families()[random_() % objective_.families().size()];
@@ -132,7 +132,7 @@ void SwapSearch::swap_shares(std::vector<std::int64_t>& slots) {
     std::swap(slots[first[i]], slots[second[i]]);
 }
 
-// The ranks of two units of one level change their slots among themselves.
+// Permutes the slots of the ranks of two units of one level.
 void SwapSearch::mix_units(std::vector<std::int64_t>& slots) {
   const Machine& machine = objective_.machine();
   const std::size_t level = random_() % objective_.levels();

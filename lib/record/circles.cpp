@@ -28,7 +28,7 @@ std::vector<std::size_t> short_circle(const WaitGraph& graph, const std::vector<
   return best;
 }
 
-// The last call of a rank in some groups before the one that it is in; null if the record has none.
+// The last call of a rank in some groups before its present call; null if the record has none.
 const Call* call_before(const Evidence& evidence, std::size_t node,
                         const std::set<std::size_t>& groups) {
   const Record& record = evidence.job.record(node);

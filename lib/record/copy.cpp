@@ -24,7 +24,8 @@ using format::Entry;
 using format::Header;
 
 constexpr std::size_t entries_end = format::header_bytes + format::entry_count * sizeof(Entry);
-// From here to the end of the header, changes are rare, and the parts belong together.
+// From here to the end of the header, changes are rare, and the parts must be consistent with each
+// other.
 constexpr std::size_t rare_begin = offsetof(Header, first);
 
 // If a file were mapped, and then truncated, a signal would end this process. Reading a file does

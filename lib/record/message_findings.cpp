@@ -47,7 +47,7 @@ std::optional<Finding> size_finding(const Job& job, const StreamKey& key, const 
   return std::nullopt;
 }
 
-// Messages of which one end is missing, and whose rank makes no more calls.
+// Messages of which one end is missing, because the rank at this end makes no more calls.
 std::optional<Finding> left_over(const Job& job, const StreamKey& key, const Stream& stream) {
   const bool is_send = stream.sends.size() > stream.receives.size();
   if (stream.sends.size() == stream.receives.size()) return std::nullopt;
@@ -121,8 +121,8 @@ std::optional<Finding> stuck_message(const Evidence& evidence, std::size_t node,
   return finding;
 }
 
-// Adds one message for each pair of ranks: a receive rather than a send, because its text says
-// more.
+// Adds one message for each pair of ranks: a receive rather than a send, because the text of a
+// receive says more.
 void add_stuck_messages(
     const Evidence& evidence, const std::vector<Circle>& in_circle,
     const std::function<void(std::size_t, std::size_t, std::optional<Finding>)>& add) {

@@ -95,7 +95,7 @@ std::string row_label(const Layout& view, const std::vector<Coordinate>& coordin
   return label;
 }
 
-// Goes on to the next row; the last of the outer dimensions varies fastest.
+// Advances to the next row; the last of the outer dimensions varies fastest.
 void next_row(const Layout& view, std::vector<Coordinate>& coordinates) {
   for (std::size_t d = column_dimension(view); d-- > 0;) {
     coordinates[d] = (coordinates[d].value() + 1) % view.dimensions()[d].size;

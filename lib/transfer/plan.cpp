@@ -94,7 +94,7 @@ TransferPlan plan_transfer(const TensorPlacement& from, const TensorPlacement& t
   return plan_transfer(std::vector{TensorTransfer{from, to}}, machine, options);
 }
 
-// A wider float holds each value of a smaller one, so forwarding may narrow it again.
+// A wider float holds each value of a narrower one, so a forwarded value may be narrowed again.
 DataType message_type(const TensorTransfer& tensor, TransferStep step) {
   const DataType from = tensor.from.type();
   const DataType to = tensor.to.type();

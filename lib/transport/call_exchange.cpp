@@ -202,7 +202,7 @@ std::string CallExchange::departure_text(const Departure& departure) const {
   return fmt::format("close of {} after {} calls", name, departure.closed_after - 1);
 }
 
-// Ends the first call if a member has closed the group before it.
+// Ends the first call if a member has closed the group before this call.
 void CallExchange::look_for_departed() {
   receive_notes();
   if (failure_ != nullptr) return;

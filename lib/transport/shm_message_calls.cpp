@@ -178,7 +178,7 @@ class ShmTransport::PendingMessage final : public Pending {
   ShmTransport& transport_;
   const Call call_;
   Halves halves_;
-  int pauses_, yields_;  // how often a blocking call still looks before it waits for long
+  int pauses_, yields_;  // how often a blocking call still polls before it waits for long
   bool must_receive_ = false;
   bool was_cancelled_ = false;
   std::unique_ptr<Pending> large_in_, large_out_;

@@ -79,7 +79,7 @@ WaitNotice Vigil::notice() const {
 
 // Asks all members that are not on the board of this node.
 void Vigil::ask(Seconds grace) {
-  std::vector<RankAndActivity> before;  // those who do not answer again may do what they did
+  std::vector<RankAndActivity> before;  // members that do not answer again may still do this
   if (inquiry_) before = std::move(inquiry_->answers);
   inquiry_ = Inquiry{++state_.questions, Deadline{grace}, {}, std::move(before)};
   for (const int member : point_.members)

@@ -32,7 +32,8 @@ constexpr int rounds = 7;  // each measures every transport once; the median cou
 struct Candidate {
   std::string transport;
   std::unique_ptr<rankmesh::Mesh> mesh;
-  rankmesh::GroupCoordinator* group = nullptr;  // of the subject at hand; null if it has none here
+  rankmesh::GroupCoordinator* group = nullptr;  // of the present subject; null if this rank is in
+                                                // none of its groups
   std::unique_ptr<Measure> measure;             // of the subject at hand
 };
 

@@ -22,8 +22,9 @@ struct Source {
 };
 
 /// Returns the records of all processes of the calling user on this machine. If a rank has forked,
-/// several processes have its record open; the record is returned once. The processes may be
-/// stopped, because they need not respond. The list is empty if there is no record.
+/// several processes have its record open; the record is returned once. The function also finds
+/// records of stopped processes, because the processes need not respond. The list is empty if there
+/// is no record.
 [[nodiscard]] RANKMESH_API std::vector<Source> sources_of_user();
 
 /// Returns the records of a process, and of all ranks of the same meshes on this machine. The

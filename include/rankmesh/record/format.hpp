@@ -127,7 +127,7 @@ struct alignas(64) Header {
   /// The time to add to the monotonic clock of this node to get the time of node 0's clock,
   /// in nanoseconds.
   std::atomic<std::int64_t> clock_offset;
-  std::atomic<std::int64_t> clock_error;        ///< How far the sum may be wrong.
+  std::atomic<std::int64_t> clock_error;        ///< The greatest possible error of this sum.
   std::atomic<std::int32_t> node;               ///< The number of the node.
   std::atomic<std::uint32_t> presence;          ///< record::Presence.
   std::atomic<std::uint32_t> group_bytes_used;  ///< The bytes of the list of groups.

@@ -11,8 +11,8 @@ namespace rankmesh::detail {
 /// exception, the result is an empty text.
 ///
 /// A destructor that runs while an exception unwinds the stack cannot ask for the exception itself.
-/// The result is another error if the program keeps that error (with std::current_exception) and
-/// then throws an exception of its own. Therefore a message that contains the result must say
+/// The result is wrong if the program keeps that error (with std::current_exception) and then
+/// throws an exception of its own. Therefore a message that contains the result must say
 /// "probably".
 std::string error_in_flight();
 /// Forgets the last Error of this thread, because the program has continued after this error. Does

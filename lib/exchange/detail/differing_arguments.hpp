@@ -17,8 +17,8 @@ namespace rankmesh::exchange::detail {
 
 /// The arguments of one member.
 struct MemberArguments {
-  /// Returns the arguments in the words of the program. The parameter is `list` as a text, which
-  /// may be cut, but shows the first place in which members differ.
+  /// Returns the arguments in the words of the program. The parameter is `list` as a text. The text
+  /// may be truncated, but it shows the first place in which members differ.
   std::function<std::string(const std::string& list)> describe;
   std::vector<std::int64_t> list{};  ///< An argument that may be long.
   std::exception_ptr failure{};      ///< Why the arguments of this member are invalid, or null.

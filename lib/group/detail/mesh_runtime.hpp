@@ -113,7 +113,8 @@ class AdvancedByWaits {
 class GuestLock {
  public:
   explicit GuestLock(MeshRuntime& runtime) : runtime_{runtime} {
-    ++runtime_.guests;  // before the mesh is busy, so that a call never takes a guest for a call
+    ++runtime_.guests;  // before the mesh is busy, so that a call never mistakes a guest for
+                        // another call
     is_held_ = !runtime_.busy.test_and_set(std::memory_order_acquire);
     if (!is_held_) --runtime_.guests;
   }

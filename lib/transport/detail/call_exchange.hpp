@@ -28,7 +28,7 @@ namespace rankmesh::detail {
 /// MPI needs the same order of collectives on all members. Therefore the exchange of a call begins
 /// only after MPI's operation of the call before it has been started.
 ///
-/// Nothing runs by itself: exchanges make progress in advance(). Used by one thread at a time.
+/// There is no helper thread: exchanges make progress in advance(). Used by one thread at a time.
 class CallExchange {
  public:
   /// A call that is compared.

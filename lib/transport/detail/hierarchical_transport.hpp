@@ -28,8 +28,8 @@ namespace rankmesh {
 /// all members throw a MismatchError: those that are in a call of the group at once, and the others
 /// in their next call.
 ///
-/// Nothing runs by itself: operations make progress in run(), in the test() of any Pending of this
-/// transport, and in advance(). They are carried out in the order in which they were issued.
+/// There is no helper thread: operations make progress in run(), in the test() of any Pending of
+/// this transport, and in advance(). They are carried out in the order in which they were issued.
 class RANKMESH_API HierarchicalTransport final : public Transport {
  public:
   struct Place {

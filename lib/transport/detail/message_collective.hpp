@@ -22,10 +22,10 @@ struct SpareMemory {
 /// Carries out a collective by messages of MPI between two members each. A group without a
 /// communicator of its own has no other way over MPI.
 ///
-/// Every member sends directly to the members that need its data, so no data is forwarded by a
-/// third member. Large reductions and broadcasts are divided: each member reduces or passes on one
-/// share, in pieces that fit in a cache. A reduction combines the values in group order. Therefore
-/// all members get the same bits, and every run gives the same bits.
+/// Every member sends directly to the members that need its data, and not along a tree. Large
+/// reductions and broadcasts are divided: each member reduces or passes on one share, in pieces
+/// that fit in a cache. A reduction combines the values in group order. Therefore all members get
+/// the same bits, and every run gives the same bits.
 ///
 /// A collective consists of steps. A step posts messages, and the next step begins when they have
 /// arrived. All members post the messages to a member in the same order, so one tag is enough.

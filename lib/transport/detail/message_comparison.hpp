@@ -17,11 +17,11 @@
 namespace rankmesh::detail {
 
 /// Compares the two ends of each message. Before the data moves, each end sends a header to the
-/// other: operation, type, count and tag. MPI matches the messages of two members with one tag in
-/// their order, and the headers are matched in the same order. Therefore a send ends only after the
-/// receiver has called recv.
+/// other: operation, type, count and tag. MPI matches messages between two members with the same
+/// tag in the order in which they were sent. The headers are matched in the same order. Therefore a
+/// send ends only after the receiver has called recv.
 ///
-/// Nothing runs by itself: comparisons make progress in advance(). Used by one thread at a time.
+/// There is no helper thread: comparisons make progress in advance(). Used by one thread at a time.
 class MessageComparison {
  public:
   /// A message that is compared, or both messages of a send_recv.

@@ -11,8 +11,8 @@
 
 namespace rankmesh::detail {
 
-/// Returns whether MPI libraries may compute this reduction in a different way. When one operand is
-/// NaN, the result of their minimum depends on the order of the operands. Several versions compare
+/// Returns whether MPI libraries compute this reduction in different ways. When one operand is NaN,
+/// the result of their minimum depends on the order of the operands. Several versions compare
 /// unsigned integers as signed ones (pmodels/mpich#6083, open-mpi/ompi#10525). Open MPI adds
 /// integers of 8 and 16 bits with saturation in the part of the buffer that fills vector registers
 /// (open-mpi/ompi#8045).
@@ -41,9 +41,10 @@ namespace rankmesh::detail {
   return false;
 }
 
-/// Returns the operation for elements of this type: MPI's where it follows the rule, otherwise one
-/// that calls reduce() of reduce_kernels.hpp. It returns the sum for an average. The own operations
-/// are created at the first use and freed at the start of MPI_Finalize. Thread-safe.
+/// Returns the operation for elements of this type: MPI's own operation if it follows the rule,
+/// otherwise an operation that calls reduce() of reduce_kernels.hpp. It returns the sum for an
+/// average. The own operations are created at the first use and freed at the start of MPI_Finalize.
+/// Thread-safe.
 [[nodiscard]] MPI_Op mpi_operation(ReduceOp op, DataType type);
 
 /// Returns whether a blocking all_reduce or reduce of `bytes` bytes with an own operation is to run

@@ -29,8 +29,8 @@ namespace rankmesh {
 /// system allows it. Carries small messages between two members, and announces and checks large
 /// ones, whose elements another transport carries.
 ///
-/// Nothing runs by itself: operations make progress in `run`, in the `test` of any Pending of this
-/// transport, and in `advance`. They are carried out in the order in which they were issued.
+/// There is no helper thread: operations make progress in `run`, in the `test` of any Pending of
+/// this transport, and in `advance`. They are carried out in the order in which they were issued.
 ///
 /// The members compare their calls in the first step of every operation. If the calls differ, run()
 /// and test() throw a MismatchError on every member that is in the call, with the same text, and

@@ -9,7 +9,7 @@ namespace {
 
 // Up to this size of a share, each carrier gets the partial results of all nodes and reduces them
 // itself, which takes one round. Above this size, each carrier reduces a part and sends the result
-// to the other carriers. This takes two rounds, but sends fewer bytes, except with two nodes.
+// to the other nodes. This takes two rounds, but sends fewer bytes, except with two nodes.
 constexpr std::size_t one_round_bytes = 16 << 10;
 
 bool takes_one_round(const Piece& piece) {

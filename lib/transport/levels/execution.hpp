@@ -42,8 +42,8 @@ struct Setting {
 /// the next piece. All members of a node begin the steps in shared memory in the same order:
 /// collect 0, collect 1, spread 0, collect 2, spread 1, and so on.
 ///
-/// Nothing runs by itself. If the call fails, this object must be leaked, because MPI and other
-/// members may still use its memory.
+/// There is no helper thread: the call makes progress in advance(). If the call fails, this object
+/// must be leaked, because MPI and other members may still use its memory.
 class Execution {
  public:
   /// @param call    Its buffers must stay valid; the Call itself is copied.

@@ -94,8 +94,8 @@ class Engine {
   /// Begins an operation that is carried out by this algorithm.
   void begin(Progress& progress, const Call& call, const Algorithm& algorithm);
   /// Runs an operation that takes a single step, with as few instructions as possible, if no other
-  /// operation is in progress. Looks for the other members at most `looks` times and pauses in
-  /// between.
+  /// operation is in progress. Checks for the other members at most `looks` times, and pauses
+  /// between the checks.
   /// @param progress  It is written only if the result is `begun`; then call advance().
   Outcome run_small(Progress& progress, const Call& call, int looks);
   /// Continues the operations that have begun as far as the other members allow. Never waits.
