@@ -18,7 +18,8 @@ namespace {
 
 namespace record = rankmesh::record;
 
-// Ranks relate their clocks several times per second, in seconds.
+// Running ranks relate their clocks several times per second. The job has ended if no record has
+// changed for this time, in seconds.
 constexpr double longest_silence = 2;
 
 volatile std::sig_atomic_t is_interrupted = 0;

@@ -34,7 +34,7 @@ struct Candidate {
   std::unique_ptr<rankmesh::Mesh> mesh;
   rankmesh::GroupCoordinator* group = nullptr;  // of the present subject; null if this rank is in
                                                 // none of its groups
-  std::unique_ptr<Measure> measure;             // of the subject at hand
+  std::unique_ptr<Measure> measure;             // of the present subject
 };
 
 // Groups that are measured together, and the conditions of the rules that follow.

@@ -30,8 +30,8 @@ struct GroupDescription {
   std::string name;      ///< For messages: the name of the first family, or of the dynamic group.
   /// The families that contain this group, in plan order; empty for dynamic groups.
   std::vector<std::size_t> families;
-  std::vector<std::string> names;  ///< The names of its coordinators; the names of families are in
-                                   ///< plan order.
+  std::vector<std::string>
+      names;                  ///< Of its coordinators; the names of families are in plan order.
   std::string duplicate_key;  ///< The key of a duplicate communicator; empty for the first one.
   RankSet ranks;              ///< Ranks of the mesh, in group order.
   Deadline::Duration timeout{600};  ///< For waits for operations of the group.

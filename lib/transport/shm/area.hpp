@@ -20,8 +20,8 @@ inline constexpr std::size_t inline_bytes = line - sizeof(std::uint64_t) - sizeo
 /// than slots for large payloads, so that the root of many small broadcasts can run far ahead of
 /// the other members.
 inline constexpr std::size_t medium_bytes = 4096;
-/// The number of slots for inline, medium and large payloads. It is also the number of steps that a
-/// member can be ahead of the slowest one, see ahead_of().
+/// The numbers of slots for inline, medium and large payloads. They are also the numbers of steps
+/// by which a member can be ahead of the slowest member, see ahead_of().
 inline constexpr std::uint64_t headers = 32;
 inline constexpr std::uint64_t media = 16;
 inline constexpr std::uint64_t slots = 4;
