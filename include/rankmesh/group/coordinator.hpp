@@ -114,10 +114,10 @@ class RANKMESH_API GroupCoordinator : public NearMisses {
 
   /// Returns the group's MPI communicator, which the mesh owns and close() frees. For a group of
   /// one rank, returns MPI_COMM_SELF. Call the function on all members, in the same order relative
-  /// to the group's other operations: a group inside one node usually has no communicator (see
-  /// MeshOptions::communicators), and the first call creates it, which is collective over the group
-  /// and blocks. The creation begins with a barrier of the group. The deadline and the errors of
-  /// this barrier apply. Later calls are local.
+  /// to the group's other operations. A group inside one node usually has no communicator (see
+  /// MeshOptions::communicators). In this case the first call creates it; this is collective over
+  /// the group, and blocks. The creation begins with a barrier of the group. The deadline and the
+  /// errors of this barrier apply. Later calls are local.
   ///
   /// The error handler of the communicator is MPI_ERRORS_RETURN; rankmesh relies on it, so the
   /// program must not set another one. An adopted communicator keeps the handler of the program.

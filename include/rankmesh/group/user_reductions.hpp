@@ -24,10 +24,10 @@ namespace rankmesh {
 /// If the function throws on some members, the operation still ends on all members, because MPI can
 /// neither stop a reduction nor report the failure to the other members. Therefore the results of
 /// this one call are undefined on all members. Each member on which the function threw then throws
-/// a UsageError, in which the exception is nested, and the group is broken. In their next call of
-/// the group, or in close(), the other members throw a PeerError with the reason. Members on other
-/// nodes learn the reason only in calls that poll (with the option `deadline` or `check`, and in
-/// asynchronous operations).
+/// a UsageError, in which the exception is nested. The group is broken afterwards. In their next
+/// call of the group, or in close(), the other members throw a PeerError with the reason. Members
+/// on other nodes learn the reason only in calls that poll (with the option `deadline` or `check`,
+/// and in asynchronous operations).
 ///
 /// Cost: each call creates one MPI_Op and one MPI datatype.
 class UserReductions : public SliceCollectives {

@@ -64,9 +64,9 @@ class RANKMESH_API Work {
   /// arrived. In both cases the operation is complete afterwards. Local; does not involve the
   /// sender.
   /// @return Whether the receive was cancelled. If not, the buffer holds the message.
-  /// @throws UsageError if the operation is not a receive on host memory: other members take part
-  /// in a collective, a message that was sent cannot be taken back, and NCCL cannot cancel. The
-  /// operation continues.
+  /// @throws UsageError if the operation is not a receive on host memory. Other operations cannot
+  /// be cancelled: other members take part in a collective, a message that was sent cannot be taken
+  /// back, and NCCL has no cancellation. The operation continues.
   /// @throws the exception with which the operation failed.
   bool cancel();
   /// Refuses a time limit without a unit, at compile time.

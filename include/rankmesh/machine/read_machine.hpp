@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reads descriptions of machines: host files, networks from Slurm and Topograph, and the topology
-// of a node from nvidia-smi, hwloc or NCCL, or of the node on which this process runs.
+// Reads descriptions of machines: host files, networks from Slurm and Topograph, and topologies of
+// nodes from nvidia-smi, hwloc and NCCL. Also reads the topology of the node on which this process
+// runs.
 #pragma once
 
 #include <cstdint>

@@ -91,8 +91,9 @@ struct MeshOptions {
   /// family in a mesh file.
   std::map<std::string, GroupOptions> names{};
   /// Rules that choose the transport of each operation (see RouteTable). To read the rules from a
-  /// file, set `routes` to `@` and the path of the file. These rules come before the rules in the
-  /// environment variable RANKMESH_ROUTES, in the mesh file, and in the defaults, in this order.
+  /// file, set `routes` to `@` and the path of the file. Rules are tried in this order: these
+  /// rules, the rules in the environment variable RANKMESH_ROUTES, the rules in the mesh file, and
+  /// the default rules.
   std::string routes{};
   /// Transports of the program, by their names: lower-case letters, digits and `_`, at most 23
   /// characters. A rule such as `*.*=NAME` makes calls use them. The mesh calls the factories for

@@ -33,8 +33,8 @@ enum class UncleanEnd : std::uint8_t {
 
 /// Initialises MPI in the constructor and finalises MPI in the destructor. If MPI is already
 /// initialised when the constructor runs, this object neither initialises nor finalises MPI, and
-/// does none of the things described below. rankmesh::run() makes an Environment and also
-/// handles exceptions.
+/// does none of the things described below. rankmesh::run() creates an Environment and also handles
+/// exceptions.
 ///
 /// The constructor is collective over MPI_COMM_WORLD if it initialises MPI, and the destructor is
 /// collective if it finalises MPI.

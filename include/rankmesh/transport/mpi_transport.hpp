@@ -27,8 +27,9 @@ struct SpareMemory;
 /// function.
 ///
 /// If the group has no communicator of its own, its collectives consist of messages between two
-/// members on the communicator of the mesh. Of an asynchronous collective, only the first messages
-/// then make progress in the program's own calls of MPI; the others begin in test() or advance().
+/// members on the communicator of the mesh. If such a collective is asynchronous, only its first
+/// messages make progress in the program's own calls of MPI. Its other messages begin in test() or
+/// advance().
 ///
 /// Buffers can have any size. If a count is larger than `largest_count`, a reduction is divided
 /// into pieces of `largest_count` elements, and any other operation uses a derived datatype. A

@@ -61,7 +61,7 @@ class RANKMESH_API Pending {
 /// Carries out operations of one group. All members must pass matching calls in the same order.
 /// Thread safety: one thread at a time.
 ///
-/// A program can add a transport of its own: it derives from this class and hands a factory to
+/// A program can add a transport of its own: it derives from this class and passes a factory to
 /// MeshOptions::transports (docs/transports.md shows how). Such a transport implements supports()
 /// and run(). It may also implement why_not(), give_up(), and for asynchronous forms
 /// has_async_forms() and start(). The remaining functions are for the transports of rankmesh
