@@ -2,7 +2,7 @@
 // Includes the headers that most programs need.
 #pragma once
 
-// The first, so that the compiler names few files in errors of its functions.
+// This header comes first, so that the compiler lists few files in errors about its functions.
 #include "rankmesh/group/work.hpp"
 
 #include "rankmesh/base/error.hpp"

@@ -26,7 +26,8 @@ thread_local LastMessage last_message;
 }  // namespace
 
 std::string detail::error_in_flight() {
-  // In a handler, the last error may be the one that is handled, and another one unwinds the stack.
+  // Inside a handler, the last error may be the one that is being handled, while another exception
+  // unwinds the stack.
   if (is_thread_over || std::current_exception() != nullptr) return "";
   const auto message = last_message.text.lock();
   return message == nullptr ? "" : *message;

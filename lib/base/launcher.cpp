@@ -32,14 +32,16 @@ std::optional<std::int64_t> number(const VariableReader& read, const char* name)
   return value;
 }
 
-// The number of processes that the launcher started, at least, and the variable that says so.
+// The least number of processes that the launcher has started, and the variable from which it
+// follows.
 struct Claim {
   const char* variable = nullptr;
   std::int64_t processes = 0;
 };
 
-// The smallest size that a launcher of ranks gives: a launcher inside another one inherits the
-// variables of the outer one, and its own number is the true one.
+// Returns the smallest size that the variables of launchers of ranks state. A launcher that runs
+// inside another one inherits the variables of the outer launcher, but only the size in its own
+// variables is right.
 std::optional<Claim> claim_of_rank_launcher(const VariableReader& read) {
   std::optional<Claim> claim;
   for (const char* name : size_variables)
@@ -79,9 +81,9 @@ std::string hint_for(const VariableReader& read, std::string_view mpi_library) {
       is_open_mpi || mpi_library.empty() ? "" : " or srun --mpi=pmi2", own);
 }
 
-// Reads the environment with which the process was started: Open MPI sets the variables of a
-// launcher itself if it initialises a process that is alone. Variables that are set to an empty
-// text count as not set.
+// Reads the environment with which the process was started. Later, Open MPI itself sets the
+// variables of a launcher if it initialises a process that no launcher has started. Variables that
+// are set to an empty text count as not set.
 std::optional<std::string> own_variable(const char* name) {
   static const std::string start = [] {
     std::ifstream file{"/proc/self/environ", std::ios::binary};
@@ -126,7 +128,7 @@ std::optional<LauncherMismatch> launcher_mismatch(std::int64_t world_size,
 std::optional<LauncherMismatch> srun_without_pmix(std::string_view mpi_library,
                                                   const VariableReader& read) {
   if (!mpi_library.starts_with("Open MPI")) return std::nullopt;
-  // Open MPI takes a process with SLURM_STEPID for one that srun has started. An mpirun inside the
+  // Open MPI treats a process with SLURM_STEPID as one that srun has started. An mpirun inside the
   // step brings a PMIx of its own.
   if (!read("SLURM_STEPID") || read("PMIX_RANK") || read("OMPI_COMM_WORLD_RANK"))
     return std::nullopt;
@@ -146,8 +148,8 @@ std::optional<LauncherMismatch> srun_without_pmix(std::string_view mpi_library) 
   return srun_without_pmix(mpi_library, own_variable);
 }
 
-// SLURM_PROCID alone proves nothing, because batch scripts have it too. An interactive shell of
-// Slurm is a step of one task.
+// SLURM_PROCID is not sufficient, because batch scripts have it too. An interactive shell of Slurm
+// is a step of one task.
 bool is_launched() {
   for (const char* name : rank_variables)
     if (own_variable(name)) return true;

@@ -26,7 +26,8 @@ constexpr const char* variable_hint = "correct the variable, or unset it";
       variable_hint};
 }
 
-// A name without a folder is searched by the loader, which reports what it does not find.
+// The loader searches for a name without a folder, and reports the error if it does not find the
+// file.
 void check_library(const char* name) {
   const auto value = environment_variable(name);
   if (value && value->find('/') != std::string::npos && ::access(value->c_str(), R_OK) != 0)
@@ -38,7 +39,8 @@ std::string record_from_environment() {
   const char* name = "RANKMESH_RECORD";
   std::string value = environment_variable(name).value_or("");
   if (value.empty() || value == "off") return value;
-  // Who writes these does not mean a folder, which would be made in the current folder.
+  // A user who writes one of these words does not mean a folder. rankmesh would create a folder of
+  // this name in the current folder.
   for (const char* word : {"0", "1", "on", "On", "ON", "Off", "OFF", "true", "false", "yes", "no"})
     if (value == word) refuse_variable(name, "'off' or a folder (./NAME)", value);
   std::error_code error;

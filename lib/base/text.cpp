@@ -35,7 +35,8 @@ std::string nearest(std::string_view word, std::span<const std::string> candidat
         row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
       }
     }
-    // If every character would be replaced, it is another word instead of a typing error.
+    // If every character would have to be replaced, the word is a different word and not a typing
+    // error.
     if (row.back() < best_distance && row.back() < std::max(word.size(), candidate.size())) {
       best_distance = row.back();
       best = candidate;

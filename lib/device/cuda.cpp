@@ -32,7 +32,7 @@ std::string version_text(int version) {
 std::string why_no_device(const CudaVersions& versions) {
   if (versions.devices > 0) return {};
   if (versions.driver == 0) return "no CUDA driver was found (libcuda.so.1)";
-  // CUDA has one error for a driver that is missing and for one that is too old.
+  // CUDA returns the same error for a missing driver and for a driver that is too old.
   if (versions.error == cudaErrorInsufficientDriver)
     return fmt::format(
         "the CUDA driver is too old: it offers CUDA {}, but rankmesh was built with CUDA {} "

@@ -31,8 +31,8 @@ void copy(void* to, const void* from, std::size_t bytes, Direction direction, St
   auto* native = static_cast<cudaStream_t>(stream.native());
   const auto kind =
       direction == Direction::to_device ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost;
-  // A copy to or from pageable memory may block until the stream has run, without a deadline. So
-  // wait for the stream first, with a deadline.
+  // A copy to or from pageable memory may block until the stream has run, without a deadline.
+  // Therefore wait for the stream first, with a deadline.
   const Stream on = Stream::adopt(native);
   const Deadline deadline{default_timeout()};
   on.wait(deadline);

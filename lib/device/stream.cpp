@@ -14,7 +14,7 @@ namespace {
 bool is_done(cudaError_t code, const char* function) {
   if (code == cudaErrorNotReady) {
     // The CUDA Programming Guide says that CUDA does not keep this code as the last error, but some
-    // versions do. The program must not take it for an error of its own calls.
+    // versions do. The program must not treat it as an error of its own calls.
     if (cudaPeekAtLastError() == cudaErrorNotReady) (void)cudaGetLastError();
     return false;
   }

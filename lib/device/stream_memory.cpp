@@ -38,8 +38,8 @@ cudaMemPool_t make_pool(int device) {
   std::uint64_t threshold = std::numeric_limits<std::uint64_t>::max();
   check(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &threshold),
         "cudaMemPoolSetAttribute");
-  // The pool must not make a stream wait until another one frees memory: the other may hold an
-  // operation of NCCL whose peer waits for this stream.
+  // The pool must not make a stream wait until another stream frees memory. The other stream may
+  // contain an NCCL operation whose peer waits for this stream.
   int is_allowed = 0;
   check(cudaMemPoolSetAttribute(pool, cudaMemPoolReuseAllowInternalDependencies, &is_allowed),
         "cudaMemPoolSetAttribute");

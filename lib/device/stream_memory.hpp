@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Memory for work on streams that does not make the host wait for the whole device.
 //
-// cudaMalloc and cudaFree may wait for all work on the device. If an operation of NCCL is part of
-// this work and its peer waits for the host of this rank, neither of them goes on. Memory that is
-// allocated and freed in the order of a stream waits for nothing.
+// cudaMalloc and cudaFree may wait for all work on the device. If an NCCL operation is part of this
+// work, and its peer waits for the host of this rank, both ranks hang. Allocating and freeing
+// memory in the order of a stream waits for nothing.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ namespace rankmesh::device {
 /// each synchronisation.
 /// @throws CudaError
 [[nodiscard]] void* allocate_in_order(std::size_t bytes, StreamRef stream);
-/// Frees memory of allocate_in_order() after the work that the stream holds now.
+/// Frees memory of allocate_in_order() after the work that is on the stream now.
 /// @throws CudaError
 void free_in_order(void* memory, StreamRef stream);
 
@@ -50,7 +50,7 @@ void copy_rows_in_order(std::byte* to, std::int64_t to_step, const std::byte* fr
 /// @throws TimeoutError if it is still busy after default_timeout().
 void wait_for(StreamRef stream);
 
-/// Returns the memory of the pools that nobody uses to the device.
+/// Returns the unused memory of the pools to the device.
 void trim_pools() noexcept;
 
 /// Frees with free_after_device() or free_pinned().

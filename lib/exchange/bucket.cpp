@@ -38,7 +38,8 @@ Bucket::Bucket(GroupCoordinator& group, BucketOptions options)
 
 Bucket::Bucket(Bucket&&) noexcept = default;
 
-// A program that leaves by an exception has no use for the results.
+// If an exception unwinds the stack, the program does not need the results, and there is no
+// warning.
 Bucket::~Bucket() {
   if ((added_.empty() && issued_.empty()) || !life_.exists() || std::uncaught_exceptions() > 0)
     return;
@@ -110,8 +111,9 @@ Hash128 Bucket::contents() const {
   return hash_bytes(text);
 }
 
-// First round: compares the contents on all members, so that all throw the same error. Later
-// rounds: compares them with the first round, which is local.
+// In the first round, compares the contents on all members, so that all members throw the same
+// error. In later rounds, compares the contents with those of the first round, without
+// communication.
 void Bucket::agree(const Hash128& contents) {
   const std::size_t number = issued_.size();
   if (!is_first_round_) {

@@ -71,7 +71,7 @@ std::string type_name(DataType type) {
   return {};
 }
 
-// The types of places have the same names, in small letters.
+// TensorPlacement uses the same names of types, in lower case.
 TensorPlacement TensorInFile::place(std::int64_t ranks) const {
   std::string type = type_name(tensor.type);
   std::ranges::transform(type, type.begin(), [](char c) {

@@ -21,8 +21,8 @@ void on_all(GroupCoordinator& group, const std::string& activity, const std::fun
     mine.failure = std::make_exception_ptr(
         Error{activity + ": there is too little memory", "lower CheckpointOptions::memory"});
   }
-  // The maxima of h and ~h are each other's complement only if all h are equal. Those of a member
-  // that has failed are not.
+  // The maximum of h and the maximum of ~h are complements of each other only if all h are equal.
+  // If a member has failed, they are not.
   std::vector<std::uint64_t> most(4, ~std::uint64_t{0});
   if (mine.failure == nullptr) most = {digest.high, digest.low, ~digest.high, ~digest.low};
   run_or_leak([&] { group.all_reduce_async(most, ReduceOp::max).wait(); }, most);

@@ -18,7 +18,7 @@ namespace {
 
 using detail::MessageRing;
 
-// Above the tags of users' messages, below those of the wait monitor.
+// Greater than the tags of users' messages, and less than the tags of the wait monitor.
 constexpr int first_tag = 20000;
 constexpr int tags = 8192;
 
@@ -35,8 +35,8 @@ void validate(const GroupCoordinator& group, RankInGroup writer,
 }
 
 // Validates and compares the arguments of all members, and returns the queue's number in the mesh.
-// Members may have opened different numbers of queues in other groups, so the highest number
-// counts.
+// Members may have opened different numbers of queues in other groups, so the members use the
+// highest number.
 std::int64_t agree(GroupCoordinator& group, RankInGroup writer,
                    const ControlQueueOptions& options) {
   rankmesh::detail::ControlPlane& control = *rankmesh::detail::GroupAccess::runtime(group).control;
@@ -104,7 +104,7 @@ void ControlQueue::State::find_readers(const Placement& nodes) {
   }
   is_local = nodes.node(group->rank_in_group().value()) == nodes.node(writer.value());
   remote.open(group->native_mpi(), tag, id, std::move(remote_of));
-  // A rank that spins on a shared core keeps it from the rank that it waits for.
+  // A rank that spins on a shared core keeps this core from the rank for which it waits.
   spins = local_of.size() + 1 > std::thread::hardware_concurrency() ? 0 : 100;
 }
 

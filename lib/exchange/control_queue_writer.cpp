@@ -59,8 +59,9 @@ void ControlQueue::State::write(std::span<const std::byte> message,
       if (k > 0) broken = error.message();  // the readers wait for the rest of the message
       throw;
     }
-    // Only now is it certain that readers on this node get the message, too. After a timeout before
-    // this point, no reader has got anything, and the queue can still be used.
+    // Only at this point is it certain that readers on this node get the message too. If a timeout
+    // passes before this point, no reader has received any part of the message, and the queue can
+    // still be used.
     if (k == 0 && has_remote) remote.send(message);
     ring->write(next_chunk++, message, k);
   }

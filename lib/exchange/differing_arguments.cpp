@@ -24,7 +24,7 @@ void all_reduce_max(GroupCoordinator& group, std::vector<std::int64_t>& values) 
 }
 
 // Returns the first place in which the lists of the members differ, or the length of the longest
-// list. A list that is shorter counts as different behind its end.
+// list. After the end of a shorter list, the lists count as different.
 std::size_t first_difference(GroupCoordinator& group, const std::vector<std::int64_t>& list) {
   std::vector<std::int64_t> length{static_cast<std::int64_t>(list.size())};
   all_reduce_max(group, length);

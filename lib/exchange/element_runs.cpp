@@ -41,8 +41,9 @@ void from_floats(DataType type, std::span<const float> from, Aligned& to) {
   for (std::size_t i = 0; i < from.size(); ++i) values[i] = from[i];
 }
 
-// Converts elements piece by piece, and calls use(offset, converted, count). Float32 is between
-// any two different types of floats exact, or a part of the rounding.
+// Converts elements piece by piece, and calls use(offset, converted, count). Elements are converted
+// through float32. For any two different types of floats, this step is either exact or a part of
+// the rounding.
 template <class Use>
 void for_each_converted(DataType to, const std::byte* from, DataType from_type, std::int64_t count,
                         Use&& use) {

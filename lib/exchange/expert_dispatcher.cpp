@@ -40,13 +40,14 @@ Hash128 hash_of(const ExpertMap& map, const ExpertDispatcherOptions& options) {
                                 options.alignment, options.capacity.value_or(0)));
 }
 
-// Throws on all ranks if one of them passes another map, other options or invalid ones.
+// Throws on all ranks if the ranks pass different maps or options, or if the arguments of one rank
+// are invalid.
 void verify_agreement(GroupCoordinator& group, const ExpertMap& map,
                       const ExpertDispatcherOptions& options) {
   detail::MemberArguments mine;
   mine.failure = detail::failure_of([&] { validate(group, map, options); });
-  // The maxima of h and ~h are each other's complement only if all h are equal. Those of a rank
-  // that has failed are not.
+  // The maximum of h and the maximum of ~h are complements of each other only if all h are equal.
+  // If a rank has failed, they are not.
   std::vector<std::uint64_t> most(4, ~std::uint64_t{0});
   if (mine.failure == nullptr) {
     const Hash128 hash = hash_of(map, options);
@@ -120,12 +121,12 @@ ExpertRoute ExpertDispatcher::plan(std::span<const std::int32_t> ids, std::int64
       detail::failure_of([&] { planner.emplace(s.group, s.map, s.options, ids, top_k); });
   const auto slots = static_cast<std::size_t>(s.map.slots());
   if (s.options.capacity) {
-    // Every rank sends as many rows to every slot, so nothing has to be exchanged.
+    // Every rank sends the same number of rows to every slot, so no numbers have to be exchanged.
     if (mine.failure != nullptr) std::rethrow_exception(mine.failure);
     const std::vector<std::int64_t> rows(slots, *s.options.capacity);
     return std::move(*planner).plan(rows, rows);
   }
-  // A rank that has failed says so to each slot, and so to every rank.
+  // A rank that has failed sends -1 for each slot, so every rank learns of the failure.
   std::vector<std::int64_t> to_slot(slots, -1);
   if (planner) to_slot = planner->rows_to_slot();
   std::vector<std::int64_t> from_rank(slots);

@@ -48,8 +48,8 @@ struct NamedRows {
   std::int64_t rows;
 };
 
-// Validates both buffers and returns the elements of a row. A buffer without rows does not tell
-// them, so they come from the other one.
+// Validates both buffers and returns the elements of a row. This number does not follow from a
+// buffer without rows, so it is taken from the other buffer.
 std::int64_t elements_per_row(const GroupCoordinator& group, const NamedRows& a,
                               const NamedRows& b) {
   const std::int64_t h = a.rows > 0   ? a.buffer.count / a.rows

@@ -35,7 +35,8 @@ void QueueVigil::look() {
   }
   if (now < next_check_) return;
   next_check_ = now + check_interval;
-  // The rank may have done its part before it failed, so the wait gets another moment.
+  // The rank may have done its part before it failed, so the condition of the wait is polled for
+  // another moment.
   const auto found = failed();
   if (found && found == failed_) fail(*found);
   failed_ = found;

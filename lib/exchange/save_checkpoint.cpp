@@ -134,7 +134,7 @@ class Saving {
     checksums_[2 * number + 1] = sum.low;
   }
 
-  // All elements are on disk.
+  // Called when all elements are on disk.
   void finish() {
     std::vector<Hash128> sums;
     for (std::size_t i = 0; i < checksums_.size(); i += 2)

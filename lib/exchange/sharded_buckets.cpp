@@ -66,8 +66,8 @@ void ShardedMemory::State::take(ShardBucket& bucket) {
   if (bucket.whole != nullptr) spare.push_back(std::exchange(bucket.whole, nullptr));
 }
 
-// Returns the bucket whose gathered values nobody needs, or null. Of several, the program probably
-// needs the farthest one last.
+// Returns a bucket whose gathered values the program does not use, or null. If there are several,
+// returns the farthest one, which the program probably needs last.
 ShardBucket* ShardedMemory::State::farthest_idle() {
   ShardBucket* farthest = nullptr;
   std::int64_t most = -1;
@@ -120,7 +120,7 @@ void ShardedMemory::State::start_gather(ShardBucket& bucket) {
 void ShardedMemory::State::start_reduce(std::size_t number) {
   using Kept = std::pair<std::shared_ptr<Tensor>, std::shared_ptr<Tensor>>;
   ShardBucket& bucket = buckets[number];
-  // On host memory, a reduce_scatter has no form in place.
+  // On host memory, a reduce_scatter cannot work in place.
   if (bucket.mine == nullptr && kind == MemoryKind::host && group.size() > 1)
     bucket.reduced = allocated(bucket.share);
   const auto& result = bucket.reduced != nullptr ? bucket.reduced : bucket.mine;

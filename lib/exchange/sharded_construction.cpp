@@ -63,7 +63,8 @@ void validate(const State& s) {
              "sizes are numbers of elements, not of bytes: correct them");
 }
 
-// Throws on all members if one of them passes other arguments, or if `prepare` throws on one.
+// Throws on all members if the members pass different arguments, or if `prepare` throws on one of
+// them.
 void verify_agreement(GroupCoordinator& group, const std::vector<std::int64_t>& sizes,
                       DataType type, MemoryKind kind, const ShardedBufferOptions& options,
                       const std::function<void()>& prepare) {
@@ -80,8 +81,8 @@ void verify_agreement(GroupCoordinator& group, const std::vector<std::int64_t>& 
   std::string text;
   for (const std::int64_t n : sizes) text += fmt::format("{},", n);
   const Hash128 hash = hash_bytes(mine.describe(text));
-  // The maxima of h and ~h are each other's complement only if all h are equal. Those of a member
-  // that has failed are not.
+  // The maximum of h and the maximum of ~h are complements of each other only if all h are equal.
+  // If a member has failed, they are not.
   std::vector<std::uint64_t> most(4, ~std::uint64_t{0});
   if (mine.failure == nullptr) most = {hash.high, hash.low, ~hash.high, ~hash.low};
   run_or_leak([&] { group.all_reduce(most, ReduceOp::max); }, most);

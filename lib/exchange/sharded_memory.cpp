@@ -15,8 +15,8 @@ namespace {
 
 using Whole = ShardBucket::Whole;
 
-// Copies the elements of `from`, which begin at element `from_at` of a bucket, to those of `to`,
-// which begin at element `to_at`, where both have the same elements.
+// Copies the elements that `from` and `to` have in common. `from` begins at element `from_at` of a
+// bucket, and `to` begins at element `to_at`.
 void copy_common(const Buffer& to, std::int64_t to_at, const ConstBuffer& from,
                  std::int64_t from_at, StreamRef stream) {
   const std::int64_t begin = std::max(to_at, from_at);

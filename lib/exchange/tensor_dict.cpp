@@ -63,8 +63,8 @@ TensorDict prepared(TensorDict& old, const DictMetadata& metadata) {
   return tensors;
 }
 
-// Runs the calls: on host memory all of them are started and then waited for; on device memory they
-// are one batch.
+// Runs the calls. On host memory, starts all calls and then waits for them. On device memory, the
+// calls are one batch.
 void run_all(GroupCoordinator& group, const std::vector<Call>& calls) {
   const auto on_device = [](const Call& call) {
     return (call.in.data != nullptr ? call.in.kind : call.out.kind) == MemoryKind::device;
@@ -88,7 +88,8 @@ Buffer part_of(const Buffer& buffer, bool is_sliced, const TensorDictOptions& op
   return buffer.slice(options.all_gather->rank_in_group().value() * n, n);
 }
 
-// Returns the call for each tensor that has elements; the metadata is all there is of the others.
+// Returns the call for each tensor that has elements. All other tensors consist only of their
+// metadata.
 template <class CallOf>
 std::vector<Call> calls_for(const TensorDict& tensors, CallOf&& call_of) {
   std::vector<Call> calls;

@@ -21,7 +21,7 @@
 namespace rankmesh::detail {
 namespace {
 
-// How often an operation is polled before its wait is described in words and reads clocks.
+// How often an operation is polled before a wait begins that reads clocks and needs a description.
 constexpr int polls = 200;
 
 // Rules of routes name families. Names of dynamic groups are for messages and may differ between
@@ -78,7 +78,7 @@ void CallDispatcher::require_open(const char* hint) const {
     throw ClosedError{fmt::format("'{}' is closed", name_), hint};
 }
 
-// Waits, and marks the group as broken if the wait fails: the other members may wait for ever.
+// Waits. If the wait fails, marks the group as broken, because the other members may wait for ever.
 template <class Wait>
 void CallDispatcher::breaking_group(Wait&& wait) {
   try {
@@ -100,7 +100,8 @@ void CallDispatcher::check(const Call& call, bool on_device) const {
   check_call(call, name_, self_, size_);
 }
 
-// Symmetric memory of this group is used directly; for anything else the routes decide.
+// Symmetric memory of this group is used directly. For all other memory, the routes choose the
+// transport.
 Transport& CallDispatcher::transport_for(const Call& call) const {
   if (call.in.window != nullptr || call.out.window != nullptr) {
     for (const SymmetricWindow* window : {call.in.window, call.out.window})
@@ -119,8 +120,9 @@ void CallDispatcher::run(const Call& call) {
   run_checked(call);
 }
 
-// Keeps the error of an operation, so that other ranks learn it if this rank leaves because of it.
-// An operation that succeeds later shows that the program goes on; the fast path does not look.
+// Keeps the error of an operation, so that other ranks learn the reason if this rank leaves the
+// mesh because of it. If a later operation succeeds, the program has continued, and the error is
+// forgotten. The fast path does not do this.
 template <class Action>
 auto CallDispatcher::keeping_failure(Action&& action) {
   const auto go_on = [&] {
@@ -194,11 +196,12 @@ void CallDispatcher::run_on_host(const Call& call) {
   if (runtime_->facts.deadline) return run_polled(call);
   if (runtime_->slow_path.any() && OpenRuntimes::instance().has_polled()) {
     // Polled operations in flight make progress only in calls of rankmesh, so this rank must not
-    // block inside MPI. A message may be polled here, even if the other end blocks. MPI does not
-    // match a non-blocking collective with a blocking one, so before collectives the polled
-    // collectives of all meshes are completed. Each wait advances all of them, so they cannot
-    // deadlock. Messages are not completed, because their peers may make this collective first.
-    // Inside a node, the members meet before they enter MPI, and the meeting advances the messages.
+    // block inside MPI. A message can be polled here, even if its peer blocks. A collective cannot
+    // be polled, because MPI does not match a non-blocking collective with a blocking one.
+    // Therefore the polled collectives of all meshes are completed before a collective begins. Each
+    // wait advances all of them, so they cannot deadlock. Polled messages are not completed,
+    // because their peers may make this collective first. Inside a node, the members synchronise in
+    // a comparison step before they enter MPI, and this step advances the messages.
     if (is_point_to_point(call.operation)) return run_polled(call);
     runtime_->in_flight.finish_polled(runtime_->control->monitor);
     OpenRuntimes::instance().finish_polled();
@@ -215,7 +218,7 @@ void CallDispatcher::run_lowered(const Call& call) {
   try {
     run_on_host(lowered->call());
   } catch (...) {
-    // MPI may still use the scratch memory of a call that has failed, so it is leaked.
+    // MPI may still use the scratch memory of a call that has failed, so this memory is leaked.
     if (!connection_->is_usable()) leak(lowered);
     throw;
   }

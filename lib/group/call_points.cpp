@@ -70,7 +70,8 @@ WaitPoint CallDispatcher::collective_point(const Call& call, std::uint64_t numbe
   WaitPoint point = WaitPoint::of(
       group.ranks, fmt::format("{}, call {}", rankmesh::to_string(descriptor, name_), number),
       fmt::format("{}|{}", identity, number));
-  // The group is broken after a failure. An adopted one may be adopted again under its name.
+  // The group is broken after a failure. An adopted communicator may be adopted again under the
+  // same name.
   if (!group.is_adopted) point.scope = hash_bytes(identity).low;
   return point;
 }

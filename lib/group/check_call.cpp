@@ -142,9 +142,9 @@ class Checker {
     }
   }
 
-  // Checks a v-form. It cannot compare the counts with those of other members. At members
-  // other than the root, the divided buffer of gather and scatter is ignored, so its
-  // blocks have no limit there.
+  // Checks a v-form. It cannot compare the counts with the counts of other members. At members
+  // other than the root, the divided buffer of gather and scatter is ignored, so its blocks have no
+  // limit there.
   void blocks() const {
     const Call& c = call_;
     const bool at_root = c.root == self_;
@@ -224,7 +224,8 @@ class Checker {
     return {displacements[own], block_counts[own]};
   }
 
-  // Checks that no element of `out` belongs to two blocks: its value would be that of either block.
+  // Checks that no element of `out` belongs to two blocks. Otherwise the value of this element
+  // would be undefined: it could be the value of either block.
   void separate(const Blocks& blocks) const {
     const auto& block_counts = blocks.counts();
     const auto& displacements = blocks.displacements();

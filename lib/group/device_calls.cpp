@@ -11,7 +11,7 @@ namespace {
 // Each call in the list holds a CUDA event. The ends of older calls stay unknown.
 constexpr std::size_t most_calls = 256;
 
-// How many calls are made between two looks: each look costs a call of CUDA.
+// The number of calls between two checks. Each check costs a call of CUDA.
 constexpr std::size_t calls_per_look = 8;
 
 }  // namespace
@@ -26,7 +26,7 @@ void DeviceCalls::follow(RecordedCall call, std::unique_ptr<Pending> end, Stream
 }
 
 // Returns how many calls, from the oldest on, are known to have ended, after at most three queries.
-// The calls of one stream end in order, so a later one tells about the earlier ones.
+// The calls of one stream end in order. If a later call has ended, the earlier ones have ended too.
 std::size_t DeviceCalls::ended() {
   if (!calls_.front().end->test()) return 0;
   const auto other = std::ranges::find_if(

@@ -57,9 +57,9 @@ LoweredCall::LoweredCall(const Call& call, RankInGroup self, std::int64_t size)
   if (is_narrow_float(call.in.type) && reduces(call.operation)) widen_all();
 }
 
-// Replaces the buffers by float32 copies. It runs after the blocks were packed, so it
-// reads the packed input and finish() unpacks nothing: reductions along an axis have one
-// block as their output.
+// Replaces the buffers by float32 copies. It runs after the blocks were packed, so it reads the
+// packed input. finish() then has no blocks to unpack, because the output of a reduction along an
+// axis is a single block.
 void LoweredCall::widen_all() {
   const ConstBuffer in = plain_.in;
   // On ranks without a result `out` may be null, and nothing must be allocated for it.

@@ -30,7 +30,7 @@ class RecordedMessage final : public Pending {
   std::unique_ptr<Pending> message_;
 };
 
-// MPI carries the messages of every group, also those of groups inside a node.
+// MPI carries the messages of every group, including groups inside a node.
 Transport* carrier_of(const Connection& connection) { return connection.host().find("mpi"); }
 
 }  // namespace

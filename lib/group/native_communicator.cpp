@@ -9,8 +9,8 @@ namespace rankmesh::detail {
 MPI_Comm CallDispatcher::native_mpi() {
   require_open("take the handle before close()");
   if (connection_->comm()) return connection_->comm().native();
-  // MPI's function waits for ever if a member does not come. The barrier waits with a deadline, and
-  // compares its call with what the other members do instead.
+  // MPI's function waits for ever if a member does not call it. The barrier waits with a deadline,
+  // and its comparison finds members that make another call instead.
   run({.operation = Operation::barrier, .family = family()});
   const CallLock lock{*runtime_};
   const GroupDescription& group = connection_->group;

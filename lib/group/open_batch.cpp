@@ -42,8 +42,9 @@ class FirstFailure {
   std::string message_;
 };
 
-// Compares the calls on device memory with those of the other members. All comparisons are started
-// before the first is waited for, because members may send messages to each other.
+// Compares the calls on device memory with the calls of the other members. All comparisons are
+// started before the function waits for the first one, because members may send messages to each
+// other.
 void compare(const std::vector<DeferredCall>& calls) {
   std::vector<std::pair<CallDispatcher*, CallDispatcher::Comparison>> comparisons;
   for (const DeferredCall& call : calls)
@@ -52,8 +53,8 @@ void compare(const std::vector<DeferredCall>& calls) {
   for (const auto& [dispatcher, comparison] : comparisons) dispatcher->finish(comparison);
 }
 
-// Issues the device calls of a batch, which are sorted by priority. Inside a group NCCL orders the
-// operations as it likes, so each priority has a group of its own.
+// Issues the device calls of a batch, which are sorted by priority. Inside a group, NCCL may issue
+// the operations in any order. Therefore each priority has a group of its own.
 class IssuedTogether {
  public:
   // @param device  NCCL's group, which is open; null if the mesh has no devices.

@@ -41,8 +41,8 @@ bool can_be_cancelled(const AsyncOperation& operation) {
   return operation.is_receive && !operation.is_deferred;
 }
 
-// How long close() waits for messages to receives that are under way. Their senders have sent them
-// before, so this is the time of the network.
+// The time that close() waits for messages that have not arrived. Their senders have already sent
+// them, so only the network delays them.
 constexpr std::chrono::milliseconds on_the_way{100};
 
 // Of all meshes.
@@ -138,7 +138,8 @@ void OperationsInFlight::wait(AsyncOperation& operation, WaitMonitor& monitor,
     if (is_complete) return true;
     // A peer may be waiting for another operation of this rank first.
     advance_polled();
-    // Members that have done their part may leave rankmesh, so the wait goes on without them.
+    // Members that have done their part may leave rankmesh. The wait continues for the other
+    // members.
     return operation.sequence != nullptr && operation.sequence->finished() != finished;
   };
   try {

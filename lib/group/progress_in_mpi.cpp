@@ -8,8 +8,8 @@
 namespace rankmesh::detail {
 namespace {
 
-// Between two looks. It leaves the core to the thread in MPI, and is short compared with the time
-// that a rank waits for a collective.
+// The pause between two checks. It leaves the core to the thread in MPI, and it is short compared
+// with the time that a rank waits for a collective.
 constexpr std::chrono::microseconds pause_between_looks{50};
 
 }  // namespace

@@ -17,8 +17,8 @@ std::string why_absent(const HostTransports& transports, const std::string& name
                                           : fmt::format("the group has no {} transport", name);
 }
 
-// Describes a call for the rules. Members have different counts in v-forms and in messages, so
-// these have no size: a rule by size could choose different transports on two members.
+// Describes a call for the rules. In v-forms and in messages, members have different counts, so
+// these calls have no size: a rule with a size could choose different transports on two members.
 RouteQuery query_of(const Call& call, std::int64_t size, bool capture) {
   RouteQuery query{.operation = call.operation, .kind = call.out.kind, .capture = capture};
   if (call.operation == Operation::send) query.kind = call.in.kind;

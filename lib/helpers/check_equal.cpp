@@ -45,7 +45,7 @@ bool are_equal(const std::vector<Contents>& members) {
 
 // The member with which the others are compared.
 struct Reference {
-  std::size_t member = 0;       // the first of those that hold what most members hold
+  std::size_t member = 0;       // the first of the members that hold the most frequent values
   std::ptrdiff_t agreeing = 0;  // the number of these members
   bool is_right = false;        // false if as many members hold something else
 };

@@ -34,7 +34,8 @@ std::vector<Rank> members_of(Mesh& mesh, const std::string& name, Rank rank) {
       "several times"};
 }
 
-// The ranks over which result() sums. They grow by a group of every rank for each family.
+// The ranks over which result() sums. For each family, every rank of the list is replaced by its
+// group.
 std::vector<Rank> summed_ranks(Mesh& mesh, const FamilyNames& families) {
   std::vector<Rank> summed{mesh.rank()};
   for (std::size_t k = 0; k < families.list().size(); ++k) {

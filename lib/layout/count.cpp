@@ -149,8 +149,8 @@ class Counter {
            });
   }
 
-  // Any family that is not a partition by strides over the first table: by arithmetic if that
-  // suffices, otherwise group by group.
+  // Adds any family that is not a partition by strides over the first table: by arithmetic if that
+  // is sufficient, otherwise group by group.
   void add_other(const Known& known) {
     const GroupFamily& family = *known.family;
     std::vector<const Known*> rivals;  // earlier families that may have groups of this one
@@ -164,8 +164,8 @@ class Counter {
       extra_groups_.resize(static_cast<std::size_t>(plan_.world_size()));
       extra_communicators_.resize(extra_groups_.size());
     }
-    // Arithmetic suffices if each rival has exactly these groups, and the figures per rank are not
-    // counted anyway. Lists may repeat a group of their own.
+    // Arithmetic is sufficient if each rival has exactly these groups, and if the figures per rank
+    // are not counted. Lists may repeat a group of their own.
     const bool is_repeat = repeats_single_ranks(known, rivals);
     const auto is_twin = [&](const Known* rival) { return family.has_same_groups(*rival->family); };
     if (covers_all_ || !family.is_strided() ||

@@ -288,8 +288,8 @@ void MeshPlan::validate_parent(std::size_t family, const std::string& parent_nam
         fmt::format("split_from cannot be '{}': its groups overlap and have no communicators",
                     parent_name),
         "choose another family");
-  // Lists are checked completely. Strided families repeat the same pattern, so the first groups
-  // suffice: the bound keeps planning fast for worlds of millions of ranks.
+  // Lists are checked completely. Strided families repeat the same pattern, so checking the first
+  // groups is sufficient. This bound keeps planning fast for worlds of millions of ranks.
   constexpr std::int64_t most_checked = 1 << 16;  // ranks
   const GroupFamily& children = families_[family];
   const std::int64_t checked =

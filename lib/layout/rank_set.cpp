@@ -59,7 +59,8 @@ std::vector<Mode> coalesced(std::span<const Mode> modes) {
   for (const Mode& mode : modes) {
     if (mode.size == 1) continue;
     std::int64_t span = 0;
-    // Two modes are one if the outer one steps over the whole inner one.
+    // Two modes can be merged if the stride of the outer mode is the whole length of the inner
+    // mode.
     if (!result.empty() && !__builtin_mul_overflow(mode.size, mode.stride, &span) &&
         result.back().stride == span)
       result.back() = {result.back().size * mode.size, mode.stride};

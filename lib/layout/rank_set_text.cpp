@@ -106,7 +106,7 @@ RankSet RankSet::parse(std::string_view text, std::int64_t most) {
 }
 
 // Items are formed greedily from the left. An item with a step has at least 3 members, because two
-// ranks are as short on their own.
+// separate ranks are as short.
 void RankSet::items(const std::function<bool(const Item&)>& take) const {
   // Without a table, a run that begins at an innermost block contains the whole block, so the loop
   // advances by blocks.

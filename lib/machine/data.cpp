@@ -88,7 +88,7 @@ class BlockReader {
         data.items.push_back(nested(indent, false, number, depth));
         continue;
       }
-      // What follows the dash is a block whose indentation is that of its first character.
+      // The text after the dash is a block. The column of its first character is its indentation.
       row.indent += static_cast<std::size_t>(rest.data() - row.text.data());
       row.text = rest;
       data.items.push_back(block(depth + 1));

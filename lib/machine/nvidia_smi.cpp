@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The matrix that `nvidia-smi topo -m` prints. Its legend names the relations: NV18 is NVLink; PIX,
-// PXB, PHB, NODE and SYS are ever longer ways through PCIe.
+// PXB, PHB, NODE and SYS are increasingly long paths through PCIe.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -25,7 +25,7 @@ bool is_nvlink(std::string_view cell) {
   return cell.starts_with("NV") && cell.size() > 2 && cell[2] >= '0' && cell[2] <= '9';
 }
 
-// The length of the way, or the number of ways if the cell is none of them.
+// The length of the path, or the number of kinds of paths if the cell is none of them.
 std::size_t length_of(std::string_view cell) {
   return static_cast<std::size_t>(std::ranges::find(ways, cell) - ways.begin());
 }
@@ -132,7 +132,7 @@ NodeShape read_nvidia_smi(std::string_view text, std::string_view origin) {
   bool has_sockets = true;
   std::map<std::string, std::size_t> gpu_on_numa;
   for (std::size_t g = 0; g < count; ++g) {
-    bool is_placed = false;  // whether a relation tells its socket
+    bool is_placed = false;  // whether its socket follows from a relation
     for (std::size_t c = 0; c < matrix.columns.size(); ++c) {
       const std::string& cell = matrix.cells[g][c];
       if (c < count && is_nvlink(cell)) domains.join(g, c);

@@ -23,7 +23,7 @@ constexpr std::int64_t most_slots = std::int64_t{1} << 40;
 
 bool contains(std::string_view text, std::string_view mark) { return text.find(mark) != text.npos; }
 
-// The content tells the format. Host files have no mark of their own.
+// Derives the format from the content. Host files have no mark of their own.
 MachineFormat format_of(std::string_view text) {
   using enum MachineFormat;
   const std::vector<detail::Line> lines = detail::lines_of(text.substr(0, 1 << 16));
@@ -188,7 +188,8 @@ void MachineReader::Parts::add_inner_levels(const Nodes& nodes,
   std::int32_t domains = 0;
   for (const NodeShape::Gpu& g : shape->gpus) domains = std::max(domains, g.domain + 1);
   const bool has_sockets = shape->has_sockets && shape->sockets > 1;
-  // A socket may have several domains, or a domain several sockets; both at once are no tree.
+  // A socket may have several domains, or a domain several sockets. If both occur at once, there is
+  // no tree.
   std::vector<std::int32_t> socket_of(static_cast<std::size_t>(domains), -1);
   bool domains_in_sockets = has_sockets;
   for (const NodeShape::Gpu& g : shape->gpus) {
@@ -226,7 +227,7 @@ void require_nesting(std::int64_t domain, std::int64_t node) {
 
 Machine MachineReader::Parts::by_nodes(const Nodes& nodes, const MachineNumbers& numbers) const {
   std::vector<MachineLevel> levels;
-  // The unit of each slot is that of its node.
+  // Each slot is in the unit of its node.
   const auto spread = [&](const std::vector<std::int32_t>& unit_of_node) {
     std::vector<std::int32_t> units;
     for (const std::int32_t node : nodes.node_of_slot)

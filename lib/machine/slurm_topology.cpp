@@ -22,8 +22,8 @@ struct Block {
   std::int64_t line;
 };
 
-// Blocks are numbered in the order of the text. A larger block size joins as many blocks as it is
-// larger than the smallest size.
+// Blocks are numbered in the order of the text. A larger block size joins several blocks. Their
+// number is the ratio of this size to the smallest size.
 void add_blocks(NetworkBuilder& builder, const std::vector<Block>& blocks,
                 const std::vector<std::int64_t>& sizes) {
   for (std::size_t b = 0; b < blocks.size(); ++b) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The node that this process runs on, as libhwloc finds it. The XML of libhwloc is read like that
-// of lstopo, so that there is one reader of hwloc's topologies.
+// The node that this process runs on, as libhwloc finds it. The XML of libhwloc is read by the same
+// function as the XML of lstopo.
 #include <cerrno>
 #include <cstring>
 #include <memory>

@@ -13,7 +13,7 @@ namespace {
 constexpr std::string_view topograph_hint =
     "write the output of Topograph's engine `graph`: {\"instances\": [{\"id\": ...}]}";
 
-// The label of a domain ends in `/domain`, whatever its prefix.
+// The label of a domain ends in `/domain`, with any prefix.
 std::string domain_of(const Data& instance) {
   const Data* labels = instance.find("labels");
   if (labels == nullptr) return {};

@@ -27,7 +27,8 @@ const char* to_string(ThreadLevel level) {
   return "?";
 }
 
-// MPI_Init may end the process without a word that names the launcher, so this must be said before.
+// MPI_Init may end the process with a message that does not name the launcher. Therefore the
+// warning must come first.
 void warn_of_launcher() {
   char version[MPI_MAX_LIBRARY_VERSION_STRING];
   int length = 0;

@@ -29,7 +29,7 @@ using std::chrono::milliseconds;
 
 // The time in which the reporter of a node collects what other ranks say.
 constexpr milliseconds window{250};
-// The reporters of nodes other than that of rank 0 collect for longer. If rank 0's node ends the
+// On nodes other than rank 0's node, the reporters collect for longer. If rank 0's node ends the
 // job too, then only that node writes.
 constexpr milliseconds window_elsewhere{300};
 // When MPI_Abort is called, launchers drop the output that they have not yet forwarded.

@@ -37,9 +37,9 @@ std::string text_of(const char (&from)[size]) {
   return {from, strnlen(from, size)};
 }
 
-// Returns the part of a text that is compared. Long texts are cut when they are sent, and
-// the ranks that find the missing ranks at the same moment differ only in "found by rank N" and in
-// the diagnosis of their node, which one of them may have and another may not.
+// Returns the part of a text that is compared. Long texts are cut when they are sent. If several
+// ranks find the missing ranks at the same moment, their texts differ only in "found by rank N" and
+// in the diagnosis of their node, which some of these texts may lack.
 std::string compared_part(const std::string& text) {
   std::string part = text.substr(
       0, std::min(text.find(rankmesh::detail::diagnosis_mark), sizeof(Datagram::text) - 1));
@@ -88,7 +88,7 @@ NodeReport::NodeReport(std::uint64_t key) noexcept
   const Address address = address_of(key);
   is_reporter_ =
       ::bind(socket_, reinterpret_cast<const sockaddr*>(&address.name), address.size) == 0;
-  // Where the reporter's queue is full.
+  // For the case that the reporter's queue is full.
   const timeval send_timeout{.tv_sec = 0, .tv_usec = 200'000};
   ::setsockopt(socket_, SOL_SOCKET, SO_SNDTIMEO, &send_timeout, sizeof send_timeout);
 }

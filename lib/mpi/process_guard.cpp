@@ -21,7 +21,7 @@
 namespace rankmesh::mpi {
 namespace {
 
-// The name in front of the messages of this file.
+// The name that precedes the messages of this file.
 constexpr const char* name_of_library = "rankmesh";
 
 // Whether exit() runs: it destroys the objects of its thread before it destroys static objects.
@@ -206,8 +206,8 @@ void end_guard(bool by_exception) noexcept {
     g.state = Guard::State::left;
     return;
   }
-  // exit() destroys a static Environment. Only a function that exit() calls knows the status, and
-  // one that is registered now is called next.
+  // exit() destroys a static Environment. Only a function that exit() calls gets the status. A
+  // function that is registered now is the next one that exit() calls.
   if (is_thread_over || !is_main_thread()) {
     g.is_static = is_thread_over;
     on_exit(at_exit, nullptr);

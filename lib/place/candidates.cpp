@@ -71,7 +71,8 @@ void MeshGrid::each_order(
   } while (std::ranges::next_permutation(order).found);
 }
 
-// Chooses the factors of one level, dimension by dimension; `left` is what the others must give.
+// Chooses the factors of one level, dimension by dimension. The product of the remaining factors
+// must be `left`.
 void MeshGrid::collect(std::size_t level, std::size_t dimension, std::int64_t left,
                        std::vector<std::int64_t>& rest, Folding& folding,
                        std::vector<Folding>& found) const {
@@ -96,9 +97,9 @@ void MeshGrid::collect(std::size_t level, std::size_t dimension, std::int64_t le
   folding[level][dimension] = 1;
 }
 
-// The bytes of all families along dimensions of the view, by arithmetic: in a folding, a group
-// touches as many units of a level as the factors up to this level say, and equally many ranks are
-// in each.
+// Computes the bytes of all families along dimensions of the view by arithmetic. In a folding, the
+// factors up to a level give the number of units of this level that a group touches, and each of
+// these units has the same number of ranks of the group.
 std::vector<std::int64_t> MeshGrid::score(const Folding& folding, const MeshPlan& plan,
                                           std::span<const FamilyTraffic> traffic) const {
   std::vector<std::int64_t> bytes(radices_.size() - 1);

@@ -56,7 +56,7 @@ std::int64_t size_of(const MeshPlan& plan, std::string_view name) {
 struct Estimator {
   const MeshPlan& plan;
   const ModelFigures& model;
-  std::int64_t t, p, c, e, tokens;  // tokens: those of a rank in one microbatch, before tp
+  std::int64_t t, p, c, e, tokens;  // tokens: the tokens of a rank in one microbatch, before tp
   std::vector<FamilyVolume> volumes{};
 
   void add(std::string name, const Volume& volume, Pattern pattern, std::string formula,

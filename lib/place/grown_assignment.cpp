@@ -17,7 +17,8 @@ class Growth {
     slots_.resize(static_cast<std::size_t>(objective.ranks()));
     gain_.resize(slots_.size());
     for (const SendingFamily& family : objective.families()) {
-      // Families of equal importance compete, so each assignment prefers others.
+      // Families of equal importance compete with each other, so each assignment prefers different
+      // families.
       const double bytes = family.is_kept ? 1e18 : static_cast<double>(family.bytes);
       weight_.push_back(bytes * std::exp2(static_cast<double>(random() % 5) - 2));
     }
@@ -35,7 +36,7 @@ class Growth {
   }
 
  private:
-  // Divides ranks among the units that have these slots, of which there are as many.
+  // Divides ranks among the units that have these slots. There are as many slots as ranks.
   void divide(std::size_t level, std::vector<std::size_t> ranks,
               const std::vector<std::int64_t>& slots) {
     if (level == objective_.levels()) {
@@ -70,7 +71,7 @@ class Growth {
     }
   }
 
-  // The members of a rank's groups gain what they exchange with it.
+  // Adds to the gain of each member of the rank's groups what this member exchanges with the rank.
   void raise_gains(std::size_t rank) {
     for (std::size_t f = 0; f < weight_.size(); ++f) {
       const SendingFamily& family = objective_.families()[f];

@@ -51,7 +51,7 @@ void require_traffic(const MeshPlan& plan, const Machine& machine,
                      "use a machine with a slot for each rank"};
   std::int64_t left = (std::int64_t{1} << 61) / ranks;
   for (const FamilyTraffic& t : traffic) {
-    // No pattern lets more than two times the bytes of each rank leave its units.
+    // In every pattern, at most two times the bytes of each rank leave its units.
     if (t.bytes < 0 || t.bytes > left || t.most_between_nodes < 0 || t.most_between_nodes > t.bytes)
       throw UsageError{fmt::format("the bytes of '{}' are negative, or too many to add up", t.name),
                        "give the bytes that one rank sends in one step"};

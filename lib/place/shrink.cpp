@@ -96,9 +96,8 @@ void use_spares(const MeshPlan& plan, std::int64_t spares, Shrunk& result) {
   result.copies_after = result.copies_before;
 }
 
-// Numbers the survivors of a mesh that permutes its ranks in the order of their old ranks.
-// `new_rank` has positions in the new mesh before, and ranks afterwards. Returns the order of the
-// new mesh.
+// If a mesh permutes its ranks, numbers its survivors in the order of their old ranks. `new_rank`
+// has positions in the new mesh before, and ranks afterwards. Returns the order of the new mesh.
 std::shared_ptr<const RankTable> keep_order(std::vector<std::int64_t>& new_rank,
                                             std::int64_t world_size) {
   std::vector<std::int64_t> rank_at(static_cast<std::size_t>(world_size));

@@ -29,8 +29,8 @@ void add_group(LevelSpread& spread, std::int64_t group, std::int64_t units) {
 }
 
 // Counts the units that an ascending sequence of positions touches. The positions of one mode are
-// counted together: a stride below the size of a unit misses no unit, and any other stride meets a
-// new unit with each step.
+// counted together: if the stride is less than the size of a unit, no unit is skipped; otherwise
+// each step reaches a new unit.
 class UnitCounter {
  public:
   UnitCounter(const std::vector<Mode>& modes, std::int64_t size)

@@ -10,7 +10,7 @@
 namespace rankmesh::detail {
 namespace {
 
-// The numbers 0 to count - 1 again and again, in an order that looks random.
+// Repeats the numbers 0 to count - 1 endlessly, in a pseudo-random order.
 class Cycle {
  public:
   Cycle(std::uint64_t count, std::mt19937_64& random) : count_{count} {
@@ -24,7 +24,7 @@ class Cycle {
   std::uint64_t count_, stride_ = 1, at_ = 0;
 };
 
-// The number of pairs that pair_of() numbers; with an even count, some of them twice.
+// The number of pairs that pair_of() enumerates. If the count is even, some pairs occur twice.
 std::uint64_t pairs_of(std::uint64_t count) { return count * (count / 2); }
 
 std::pair<std::size_t, std::size_t> pair_of(std::uint64_t number, std::uint64_t count) {
@@ -57,8 +57,8 @@ void SwapSearch::improve_by_ranks(TrackedAssignment& assignment) {
   }
 }
 
-// Two groups of a family change their places, which leaves the bytes of this family as they are.
-// Swaps of single ranks would first have to split the groups. Returns whether this helps.
+// Swaps the slots of two groups of a family. The bytes of this family do not change. Swaps of
+// single ranks would first have to split the groups. Returns whether this helps.
 bool SwapSearch::improve_by_groups(TrackedAssignment& assignment) {
   const auto ranks = static_cast<std::uint64_t>(objective_.ranks());
   bool has_improved = false;
@@ -87,7 +87,7 @@ void SwapSearch::swap_groups(std::span<const std::int32_t> a, std::span<const st
                              TrackedAssignment& assignment) {
   for (std::size_t i = 0; i < a.size(); ++i)
     assignment.swap(static_cast<std::size_t>(a[i]), static_cast<std::size_t>(b[i]));
-  budget_ -= 2 * static_cast<std::int64_t>(a.size());  // a swap takes longer than a question
+  budget_ -= 2 * static_cast<std::int64_t>(a.size());  // a swap takes longer than a test of a swap
 }
 
 std::vector<std::int64_t> SwapSearch::changed(const std::vector<std::int64_t>& slots) {
@@ -109,9 +109,9 @@ std::vector<std::int64_t> SwapSearch::changed(const std::vector<std::int64_t>& s
   return result;
 }
 
-// The members of a group in one unit change their places with as many members of another group, or
-// of the same one, in another unit. If they moved one by one, the groups would first be in more
-// units.
+// Swaps the slots of the members of a group in one unit and of as many members of another group, or
+// of the same group, in another unit. If the members moved one by one, the groups would first be in
+// more units.
 void SwapSearch::swap_shares(std::vector<std::int64_t>& slots) {
   if (objective_.families().empty()) return;
   const SendingFamily& family = objective_.families()[random_() % objective_.families().size()];
@@ -132,7 +132,7 @@ void SwapSearch::swap_shares(std::vector<std::int64_t>& slots) {
     std::swap(slots[first[i]], slots[second[i]]);
 }
 
-// The ranks of two units of one level change their slots among themselves.
+// Permutes the slots of the ranks of two units of one level.
 void SwapSearch::mix_units(std::vector<std::int64_t>& slots) {
   const Machine& machine = objective_.machine();
   const std::size_t level = random_() % objective_.levels();

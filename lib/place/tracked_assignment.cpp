@@ -149,7 +149,8 @@ void TrackedAssignment::swap(std::size_t a, std::size_t b) {
     const std::int32_t group_a = level.family->group_of[a];
     const std::int32_t group_b = level.family->group_of[b];
     if (level.family->pattern == Pattern::chain || group_a == group_b) continue;
-    // A member leaves before another one enters, because a group has a share for each member only.
+    // A member leaves before another one enters, because a group has only as many shares as
+    // members.
     add(level, group_a, from, -1);
     add(level, group_a, to, 1);
     add(level, group_b, to, -1);

@@ -16,8 +16,9 @@ namespace {
 
 using detail::DifferenceConstraints;
 
-/// A rank that noticed that it has to wait takes the time a moment after its spinning, when the
-/// others may have arrived. If it then waited for at least this long, they had not arrived.
+/// A rank that has to wait takes the time only after it has spun for a moment. The other members
+/// may have arrived in this moment. If the rank then waited for at least this long, they had not
+/// arrived.
 constexpr Time least_wait = 10'000;
 
 /// The nodes of the records. Node 0 has the index 0, even if it has no record.

@@ -19,7 +19,7 @@ constexpr std::size_t most_steps = 16;  // of a chain
 // Few programs let the other ranks wait for so long.
 constexpr Time suspicious_wait = 10'000'000'000;
 
-// Ranks that wait for nobody and do the same.
+// Ranks that wait for no other rank and do the same.
 struct Roots {
   std::vector<std::size_t> nodes;
   Finding::Severity severity = Finding::Severity::note;  // the worst one
@@ -36,13 +36,13 @@ std::string_view reason_text(const Evidence& evidence, std::size_t node) {
              : "; no rank is missing in this call";
 }
 
-// What a rank does that waits for nobody.
+// Returns what a rank does that waits for no other rank.
 std::string root_text(const Evidence& evidence, std::size_t node) {
   return doing(evidence.job.record(node), blocked_call(evidence, node)) +
          std::string{reason_text(evidence, node)};
 }
 
-// The nodes for which others wait, and which themselves wait for nobody.
+// The nodes for which other nodes wait, and which themselves wait for no other node.
 std::vector<std::size_t> all_roots(const Evidence& evidence, const std::vector<Circle>& in_circle) {
   const WaitGraph& graph = evidence.graph;
   std::vector<bool> is_needed(graph.nodes.size());
@@ -225,7 +225,7 @@ std::vector<Finding> chains_of_waits(const Evidence& evidence,
       continue;
     }
     roots->waiters = evidence.graph.waiters_of(roots->nodes);
-    // Roots that wait for each other because all of them are halted need nobody else.
+    // If roots wait for each other because all of them are halted, they need no other rank.
     if (!roots->waiters.nodes.empty()) findings.push_back(chain_finding(evidence, *roots));
   }
   return findings;

@@ -28,7 +28,7 @@ std::vector<std::size_t> short_circle(const WaitGraph& graph, const std::vector<
   return best;
 }
 
-// The last call of a rank in some groups before the one that it is in; null if the record has none.
+// The last call of a rank in some groups before its present call; null if the record has none.
 const Call* call_before(const Evidence& evidence, std::size_t node,
                         const std::set<std::size_t>& groups) {
   const Record& record = evidence.job.record(node);
@@ -48,7 +48,8 @@ std::string branches_text(const Evidence& evidence,
   return fmt::format("{}", fmt::join(parts, ", but "));
 }
 
-// Where the ranks of a circle have gone on differently; empty if the circle has only one group.
+// Says after which call the ranks of a circle have made different calls. Empty if the circle has
+// only one group.
 std::string orders_text(const Evidence& evidence, const std::vector<std::size_t>& circle) {
   std::set<std::size_t> groups;
   for (const std::size_t node : circle) {
@@ -59,7 +60,7 @@ std::string orders_text(const Evidence& evidence, const std::vector<std::size_t>
   if (groups.size() < 2) return "";
   std::string text =
       " The ranks call these groups in different orders, or a call is missing on one of them.";
-  // By the call before, and then by the call in which they are.
+  // The ranks by their previous call, and then by their present call.
   std::map<std::string, std::map<std::string, std::vector<std::size_t>>> branches;
   for (const std::size_t node : circle) {
     const Record& record = evidence.job.record(node);
@@ -159,7 +160,8 @@ std::string key_of(const Finding& finding) {
 
 namespace {
 
-// Waits whose reason is not certain may end at any moment. They count once all have lasted long.
+// A wait whose reason is not certain may end at any moment. Such waits count only if all of them
+// have lasted long.
 bool have_all_lasted(const Evidence& evidence, const std::vector<std::size_t>& nodes) {
   return std::ranges::all_of(nodes, [&](std::size_t node) {
     const NodeState& state = evidence.graph.nodes[node];

@@ -24,15 +24,17 @@ using format::Entry;
 using format::Header;
 
 constexpr std::size_t entries_end = format::header_bytes + format::entry_count * sizeof(Entry);
-// From here to the end of the header, changes are rare, and the parts belong together.
+// From here to the end of the header, changes are rare, and the parts must be consistent with each
+// other.
 constexpr std::size_t rare_begin = offsetof(Header, first);
 
-// A file that is mapped and then cut would end this process by a signal; one that is read does not.
+// If a file were mapped, and then truncated, a signal would end this process. Reading a file does
+// not have this risk.
 class File {
  public:
   File(int descriptor, const std::string& name) : descriptor_{descriptor}, name_{name} {}
 
-  // Fills the span; what the file does not have is an error.
+  // Fills the span. Throws if the file is too short.
   void read(std::span<std::byte> to, std::size_t offset) const {
     while (!to.empty()) {
       const ssize_t size = ::pread(descriptor_, to.data(), to.size(), static_cast<off_t>(offset));
@@ -103,8 +105,9 @@ std::uint64_t copy_entries(const File& file, std::span<std::byte> bytes) {
   return highest;
 }
 
-// Copies the header so that its texts and its clocks are whole. They are whole if they are the same
-// before and after. A rank may have been stopped in the middle of a change; then its text is empty.
+// Copies the header so that its texts and its clocks are consistent. They are consistent if they
+// are equal before and after the copy. If a rank was stopped in the middle of a change, its text is
+// empty.
 void copy_header(const File& file, std::span<std::byte> bytes) {
   const auto header = bytes.first(format::header_bytes);
   std::vector<std::byte> before(sizeof(Header) - rare_begin);

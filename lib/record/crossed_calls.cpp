@@ -12,7 +12,7 @@
 namespace rankmesh::record::detail {
 namespace {
 
-// Of each rank, only its oldest open calls can hold up others.
+// Only the oldest incomplete calls of a rank can delay other ranks.
 constexpr std::size_t most_open_calls = 8;
 
 struct OpenCall {
@@ -22,7 +22,7 @@ struct OpenCall {
   [[nodiscard]] std::pair<std::size_t, std::uint64_t> key() const { return {group, number}; }
 };
 
-// A rank that has made two calls one after the other.
+// A rank that has made two calls in this order.
 struct Order {
   std::size_t node;
   const Call *first, *second;

@@ -118,7 +118,7 @@ bool waits_for_unknown(const NodeState& state) {
   return state.activity == Activity::wait && state.call == none && state.point == none;
 }
 
-// Counts what the ranks do, where nothing is wrong.
+// Returns how many ranks do what, if nothing is wrong.
 Finding progress_finding(const Evidence& evidence) {
   Finding finding;
   std::map<std::string, std::size_t> counts;
@@ -195,7 +195,7 @@ Diagnosis diagnose(std::span<const Record> records) {
   add(detail::unequal_ends(job));
   const bool is_quiet = diagnosis.findings.empty();
   add(detail::missing_records(evidence));
-  // Ranks without a record may be what the others wait for, directly or through other ranks.
+  // The other ranks may wait for ranks without a record, directly or through other ranks.
   if (is_quiet && std::ranges::none_of(diagnosis.findings, [](const Finding& finding) {
         return !finding.waiting.empty();
       }))

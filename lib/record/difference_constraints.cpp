@@ -80,7 +80,7 @@ std::optional<DifferenceConstraints::Solution> DifferenceConstraints::solve() co
   const auto lowest = extreme(Extreme::lowest, bounds_);
   if (!highest || !lowest) return std::nullopt;
 
-  // The smallest share of the bounds that still has a solution.
+  // The smallest fraction of the bounds for which there is a solution.
   std::int64_t too_small = -1;
   std::int64_t enough = parts_of_bound;
   while (enough - too_small > 1) {

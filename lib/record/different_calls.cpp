@@ -19,8 +19,8 @@ std::uint64_t first_difference(const Job& job, const JobGroup& group) {
   for (const Member& member : group.members)
     if (!member.calls.empty()) members.push_back(&member);
   std::ranges::stable_sort(members, {}, &Member::first);
-  // Calls of consecutive numbers, of the members that were visited. No later member has a call
-  // with a number below `base` of the last gap.
+  // Calls with consecutive numbers, of the members that were visited. No later member has a call
+  // with a number below the `base` of the last gap.
   std::vector<const Call*> known;
   std::uint64_t base = 0;
   std::uint64_t limit = std::numeric_limits<std::uint64_t>::max();

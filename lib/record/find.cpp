@@ -56,7 +56,7 @@ std::vector<std::int64_t> descendants_of(std::int64_t ancestor) {
   return found;
 }
 
-// Returns the records that a process has open, or else its descendants.
+// Returns the records that a process has open. If it has none, returns those of its descendants.
 std::vector<OpenRecord> records_of_process(std::int64_t process_id, std::uint32_t user) {
   std::vector<OpenRecord> records;
   if (!detail::add_open_records(process_id, records)) {
@@ -125,7 +125,7 @@ std::vector<Source> sources_in(const std::filesystem::path& path) {
 
 std::vector<std::byte> copy_observed(const Source& source) {
   std::vector<std::byte> bytes = copy(source.path);
-  // What `meshinfo trace --collect` has observed on the node of the process stays.
+  // Keeps what `meshinfo trace --collect` has observed on the node of the process.
   std::uint32_t observed = 0;
   std::memcpy(&observed, bytes.data() + offsetof(format::Header, observed_process),
               sizeof observed);
@@ -140,7 +140,7 @@ Records read_all(std::span<const Source> sources) {
     try {
       result.records.push_back(read(copy_observed(source), source.path));
     } catch (const Error& error) {
-      // A mesh that is closed meanwhile is not part of the picture.
+      // A mesh that was closed meanwhile is left out.
       std::error_code none;
       if (source.process_id != 0 && !std::filesystem::exists(source.path, none)) continue;
       if (first == nullptr) first = std::current_exception();

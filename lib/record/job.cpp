@@ -63,7 +63,7 @@ void Job::add_calls(std::size_t node) {
       continue;
     Member& member = *members[call.group];
     if (!member.calls.empty() && call.number < member.first + member.calls.size()) continue;
-    // A record that was cut may lack a call. What comes before it is not compared.
+    // A truncated record may lack a call. The calls before the missing one are not compared.
     if (call.number != member.first + member.calls.size()) member.calls.clear();
     if (member.calls.empty()) member.first = call.number;
     member.calls.push_back(static_cast<std::uint32_t>(i));
@@ -82,8 +82,8 @@ void Job::find_missing() {
       missing.emplace_back(rank);
   }
   missing_ = RankSet::of(missing);
-  // Records of any origin may claim large groups: those for which the lists would get too long
-  // count as groups of unknown members.
+  // Records of unknown origin may claim large groups. If the lists would become too long, the
+  // members of a group count as unknown.
   std::int64_t left = 4 * most_ranks;
   for (JobGroup& group : groups_) {
     if (group.ranks.size() > left) group.ranks = {};

@@ -9,7 +9,7 @@
 namespace rankmesh::record {
 namespace {
 
-/// A collective call with the key that it shares with those of the other members.
+/// A collective call, with the key that it shares with the calls of the other members.
 struct KeyedCall {
   std::uint64_t mesh, group, number;
   CallIndex index;
@@ -36,7 +36,7 @@ const Call& call_at(std::span<const Record> records, CallIndex index) {
   return records[index.record].calls[index.call];
 }
 
-// Whether the count of a call is that of one block, of which there is one per member.
+// Whether the count of a call is the size of one block, and there is one block per member.
 bool counts_one_block(Operation operation) {
   return operation == Operation::all_gather || operation == Operation::reduce_scatter ||
          operation == Operation::gather || operation == Operation::scatter ||

@@ -31,7 +31,7 @@ std::optional<Finding> size_finding(const Job& job, const StreamKey& key, const 
   for (std::size_t i = 0; i < both; ++i) {
     const Call& send = job.record(key.sender).calls[stream.sends[i]];
     const Call& receive = job.record(key.receiver).calls[stream.receives[i]];
-    // The descriptor of send_recv has the size of what it sends only.
+    // The descriptor of send_recv contains only the size of the sent message.
     if (receive.descriptor.operation() != Operation::recv ||
         has_equal_size(send.descriptor, receive.descriptor))
       continue;
@@ -47,7 +47,7 @@ std::optional<Finding> size_finding(const Job& job, const StreamKey& key, const 
   return std::nullopt;
 }
 
-// Messages of which one end is missing, and will not be called any more.
+// Messages of which one end is missing, because the rank at this end makes no more calls.
 std::optional<Finding> left_over(const Job& job, const StreamKey& key, const Stream& stream) {
   const bool is_send = stream.sends.size() > stream.receives.size();
   if (stream.sends.size() == stream.receives.size()) return std::nullopt;
@@ -57,7 +57,7 @@ std::optional<Finding> left_over(const Job& job, const StreamKey& key, const Str
   const auto& calls = is_send ? stream.sends : stream.receives;
   const std::size_t first = std::min(stream.sends.size(), stream.receives.size());
   const Call& call = job.record(node).calls[calls[first]];
-  // A rank that was killed did not choose to leave its messages out.
+  // If a rank was killed, the missing messages are not a mistake of the program.
   using enum Finding::Severity;
   Finding finding{.kind = Finding::Kind::message,
                   .severity = call.is_over() || call.is_async ? warning : error};
@@ -74,7 +74,7 @@ std::optional<Finding> left_over(const Job& job, const StreamKey& key, const Str
   return finding;
 }
 
-// What the other rank is in.
+// Returns the call in which the other rank is.
 std::string instead(const Evidence& evidence, const MessageEnd& end) {
   const Job& job = evidence.job;
   const std::size_t other = end.is_send ? end.key.receiver : end.key.sender;
@@ -121,8 +121,8 @@ std::optional<Finding> stuck_message(const Evidence& evidence, std::size_t node,
   return finding;
 }
 
-// Adds one message for each pair of ranks: a receive rather than a send, because its text says
-// more.
+// Adds one message for each pair of ranks: a receive rather than a send, because the text of a
+// receive says more.
 void add_stuck_messages(
     const Evidence& evidence, const std::vector<Circle>& in_circle,
     const std::function<void(std::size_t, std::size_t, std::optional<Finding>)>& add) {

@@ -82,7 +82,7 @@ bool is_plausible(std::span<const Record> records, const Ends& ends, std::size_t
     const Record& receiver = records[ends.receives[i].record];
     const Call& send = sender.calls[ends.sends[i].call];
     const Call& receive = receiver.calls[ends.receives[i].call];
-    // The descriptor of send_recv describes what it sends.
+    // The descriptor of send_recv describes the sent message.
     const bool is_described = receive.descriptor.operation() == Operation::recv;
     if (is_described && (send.descriptor.count != receive.descriptor.count ||
                          send.descriptor.type() != receive.descriptor.type()))

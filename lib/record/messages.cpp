@@ -12,7 +12,7 @@ std::optional<MessageEnd> end_of(const Job& job, std::size_t node, const Call& c
   const std::optional<Rank> rank = job.rank_of_member(group, other);
   if (!rank || *rank == job.rank(node)) return std::nullopt;
   const std::size_t other_node = job.find(*rank);
-  // NCCL matches messages by their order alone.
+  // NCCL matches messages only by their order.
   const bool has_tag = !call.descriptor.has(CallDescriptor::on_device);
   return MessageEnd{{group, is_send ? node : other_node, is_send ? other_node : node,
                      has_tag ? call.descriptor.tag() : -1},

@@ -66,7 +66,7 @@ std::optional<std::int64_t> shift_of(const std::string& process, const ShiftedCl
   return std::nullopt;
 }
 
-// Returns how a clock of the process differs from that of this process.
+// Returns the difference between a clock of the process and the same clock of this process.
 std::optional<std::int64_t> clock_shift(const std::string& process, const ShiftedClock& which) {
   if (link_of("/proc/self/ns/time") == link_of(fmt::format("/proc/{}/ns/time", process))) return 0;
   const auto theirs = shift_of(process, which);
@@ -80,8 +80,8 @@ Observation alive(Process state, std::int64_t process_id) {
   return {state, shift.has_value(), shift.value_or(0)};
 }
 
-// Whether the record was made on this machine since it was started. Names of hosts do not say that:
-// containers choose them, and a machine may have been started again.
+// Whether the record was made on this machine since its last boot. Host names do not prove this:
+// containers choose their host names, and a machine may have been rebooted.
 bool is_of_this_boot(const format::Header& header) {
   const auto own = rankmesh::detail::own_boot();
   return own != decltype(own){} && std::ranges::equal(own, header.boot);
@@ -96,7 +96,8 @@ std::uint64_t start_seen_here(const format::Header& header) {
          static_cast<std::uint64_t>(*shift / (1'000'000'000 / ticks_per_second));
 }
 
-// The process of a record that another process, or only the file, has kept.
+// Returns the observation of the process of a record if only another process, or the file, has kept
+// the record.
 Observation by_identity(const format::Header& header, bool is_on_this_machine) {
   if (!is_on_this_machine && !is_of_this_boot(header)) return {};
   const ProcessIdentity identity{header.process_id, start_seen_here(header),

@@ -57,8 +57,8 @@ void diagnose_each(const std::vector<Record>& records, Meshes& meshes) {
   }
 }
 
-// Returns the ranks that the processes of some ranks of another mesh have in this mesh; nothing if
-// one of them is not known.
+// Takes ranks of another mesh, and returns the ranks of the same processes in this mesh. Returns
+// nothing if one of these is not known.
 RankSet ranks_in(const OneMesh& mesh, const OneMesh& other, const RankSet& ranks,
                  const std::vector<Record>& records) {
   std::vector<Rank> translated;
@@ -80,7 +80,7 @@ RankSet ranks_in(const OneMesh& mesh, const OneMesh& other, const RankSet& ranks
   return RankSet::of(translated);
 }
 
-// What a rank waits for in another mesh, for its record in this mesh.
+// Returns the wait of a rank in another mesh, in the form that its record in this mesh needs.
 Wait wait_in(const OneMesh& mesh, const Record& own, const OneMesh& other,
              const RankActivity& activity, const std::vector<Record>& records) {
   const Record& record = records[activity.record];
@@ -89,11 +89,11 @@ Wait wait_in(const OneMesh& mesh, const Record& own, const OneMesh& other,
   Wait wait{.text = record.mesh == own.mesh
                         ? fmt::format("{}{}", text, in_another_mesh)
                         : fmt::format("{} (in the mesh {})", text, record.mesh)};
-  // The clocks of the meshes may be those of different nodes.
+  // The times of the two meshes may refer to the clocks of different nodes.
   const Time age = activity.since ? record.read_at - *activity.since : 0;
   wait.since = own.read_at - std::max<Time>(age, 0);
   wait.ranks = ranks_in(mesh, other, activity.waits_for, records);
-  // The ranks that wait in the same call of the other mesh need the same ranks, all of them.
+  // Ranks that wait in the same call of the other mesh all need the same ranks.
   if (activity.is_certain && !wait.ranks.empty())
     wait.point = hash_bytes(fmt::format("{:x} {} {}", record.mesh_key, activity.text,
                                         activity.waits_for.to_string()))
@@ -102,7 +102,7 @@ Wait wait_in(const OneMesh& mesh, const Record& own, const OneMesh& other,
   return wait;
 }
 
-// Whether the record says no more than that the rank may be in another mesh.
+// Whether the record says only that the rank may be in another mesh.
 bool is_elsewhere(const Record& record, const RankActivity& rank) {
   if (rank.activity == Activity::outside) return !record.wait;
   return rank.activity == Activity::wait && record.wait->text.ends_with(in_another_mesh);

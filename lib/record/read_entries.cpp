@@ -65,7 +65,7 @@ bool is_possible(const CallDescriptor& call, const Group& group) {
   return operation != Operation::send_recv || is_member(call.source());
 }
 
-// Returns the place of a group without a line. Its identity is that of no other rank's group.
+// Returns the index of a group without a line. No group of another rank has its identity.
 std::size_t unknown_group(Record& record) {
   Group group;
   group.identity = hash_bytes(fmt::format("unknown group of rank {}", record.rank.value())).low;

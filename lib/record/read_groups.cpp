@@ -38,7 +38,7 @@ std::size_t sequence_length(std::string_view text) {
   return length;
 }
 
-// Control characters could move the cursor of a terminal, or turn its output around.
+// Control characters could move the cursor of a terminal, or reverse the direction of its output.
 bool is_control(std::string_view character) {
   const auto first = static_cast<unsigned char>(character[0]);
   if (character.size() == 1) return first < ' ' || first == 0x7f;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The checks of what comes before the entries.
+// Checks the part of a record that precedes the entries.
 #include <algorithm>
 #include <cstring>
 

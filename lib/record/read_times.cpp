@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// From the counter of a rank to the clock of node 0.
+// Converts the counter of a rank to the clock of node 0.
 #include <algorithm>
 
 #include "detail/image.hpp"
@@ -8,8 +8,9 @@ namespace rankmesh::record::detail {
 namespace {
 
 constexpr std::int64_t limit = std::int64_t{1} << 60;
-// The counter and the clock are read one after the other, so closer pairs say too little about the
-// frequency for the time after them. Between them, the error is no larger than that of the pairs.
+// The counter and the clock are read one after the other. If two pairs are closer than this, the
+// frequency is not precise enough for times after the pairs. Between the pairs, the error is not
+// larger than the error of the pairs themselves.
 constexpr double shortest = 1e6;
 // Counters count between 1 MHz and 1 THz.
 constexpr double fastest = 1e-3, slowest = 1e3;

@@ -32,7 +32,8 @@ namespace {
 
 namespace format = record::format;
 
-// Longer lists of ranks are left out: the members' own records say who is in the group.
+// Longer lists of ranks are left out. In this case, the records of the members show which ranks are
+// in the group.
 constexpr std::size_t longest_ranks = 8192;
 constexpr std::size_t longest_ranks_of_wait = 700;
 constexpr std::uint64_t sampled = (format::sampled_every - 1) * format::position_unit;
@@ -60,8 +61,8 @@ std::string file_of(const Recorder::Facts& facts, const std::string& folder) {
                      format::file_ending);
 }
 
-// Returns a descriptor of a file with the size of a record. A file gets its blocks at once, because
-// a full disk would otherwise end the process at some later store.
+// Returns a descriptor of a file with the size of a record. The blocks of a file are allocated
+// immediately. Otherwise a store to the mapped file could end the process when the disk is full.
 int make_file(const Recorder::Facts& facts, const std::string& folder) {
   const std::string path = folder.empty() ? "" : file_of(facts, folder);
   // A file with this name is a leftover, or a link that another program has put there.
@@ -130,7 +131,7 @@ Recorder::Recorder(const Facts& facts, const std::string& folder, bool has_all_t
   header_->first.counter = read_counter(*header_);
   header_->first.nanoseconds = monotonic_nanoseconds();
   stamp();
-  // Last: a reader that finds it finds the rest.
+  // The magic is written last: a reader that finds it also finds all other fields.
   std::atomic_thread_fence(std::memory_order_release);
   std::memcpy(header_->magic, format::magic, sizeof header_->magic);
   add_open_record(*header_);
@@ -151,8 +152,9 @@ Recording Recorder::recording_of(const std::shared_ptr<Recorder>& self, const st
 // The groups are lines of JSON, because names of dynamic groups may hold any character.
 std::uint64_t Recorder::group_number(const std::string& identity,
                                      const std::vector<std::string>& names, const RankSet& ranks) {
-  // A group may be adopted again under its name, and groups of one may have any name. The members
-  // number equal groups alike, because they open them in the same order.
+  // A group may be adopted again under the same name, and groups of one rank may have any name.
+  // Equal groups get the same number on all members, because the members open them in the same
+  // order.
   const std::string key = identity + "|" + ranks.to_string();
   const std::uint64_t repeated = equal_groups_[key]++;
   std::string members = ranks.to_string();

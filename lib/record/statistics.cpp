@@ -21,7 +21,7 @@ struct Interval {
   std::uint64_t calls_before = 0;  ///< The positions up to here are old.
   Time begin = 0;
   double factor = 1;  ///< Calls made by calls that are left.
-  /// From when on the record has all calls.
+  /// The time from which on the record contains all calls.
   Time covered_from = 0;
 };
 

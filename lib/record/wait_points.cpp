@@ -95,7 +95,7 @@ void WaitGraph::find_point(std::size_t node) {
   NodeState& state = nodes[node];
   const Record& record = job_.record(node);
   if (state.activity != Activity::call && state.activity != Activity::wait) return;
-  // Where all processes have ended, the question is what they were in before.
+  // If all processes have ended, the diagnosis concerns the calls in which they were before.
   if (record.process == Process::ended && !are_all_halted_) return;
   if (state.call == none) {
     if (record.wait && !record.wait->ranks.empty()) state.point = point_of_wait(*record.wait);
@@ -155,8 +155,8 @@ void WaitGraph::add_member(WaitPoint& point, const Member& member, std::uint64_t
   }
 }
 
-// All members have made the call. Those that have made it without waiting for its end may have to
-// come back to rankmesh first.
+// All members have made the call. Members that do not wait for its end may have to call rankmesh
+// again before the call makes progress.
 void WaitGraph::add_idle_members(WaitPoint& point, std::size_t group, std::uint64_t number) const {
   for (const Member& member : job_.groups()[group].members) {
     const Call* const call = job_.call(member, number);
@@ -260,7 +260,7 @@ void WaitGraph::judge(std::size_t node) {
   NodeState& state = nodes[node];
   if (state.point == none) return;
   const WaitPoint& point = points[state.point];
-  // A call that differs from those of other members needs no other reason.
+  // If a call differs from the calls of other members, no other reason is needed.
   if (point.is_empty() || (state.differs && point.certain.empty() && point.halted.empty())) {
     state.point = none;
     return;
@@ -270,7 +270,8 @@ void WaitGraph::judge(std::size_t node) {
   if (state.call != none) since = record.calls[state.call].begin;
   if (record.wait && state.activity == Activity::wait) since = record.wait->since;
   const bool is_long = since && record.read_at - *since >= long_wait;
-  // A rank that has reached a meeting may have gone on before the others notice that it was there.
+  // A rank that has reached a meeting may have continued before the other ranks notice that it was
+  // there.
   state.is_certain =
       (!point.certain.empty() && (is_long || !point.is_meeting)) ||
       (is_long && point.is_complete && point.possible.size() == 1 && point.no_records.empty());

@@ -41,11 +41,11 @@ struct OpenRecord {
   std::array<char, 64> name, name_while_written;  // of the file
 };
 
-// All of it is lock-free, and constant-initialised, so a handler may use it at any time.
+// The array is lock-free and constant-initialised, so a handler may use it at any time.
 std::array<OpenRecord, most_records> open_records;
 std::array<std::atomic<int>, signal_count> folders;  // by signal: descriptors plus 1
-// The process whose handler writes; one thread at a time. A child may be forked meanwhile, which
-// has the id of its parent here for ever.
+// The process whose handler writes; one thread at a time. If a child is forked meanwhile, the child
+// keeps the id of its parent here for ever.
 std::atomic<pid_t> writer;
 alignas(format::Header) std::array<std::byte, format::header_bytes> header_copy;
 static_assert(std::atomic<const format::Header*>::is_always_lock_free &&
@@ -86,7 +86,7 @@ void copy_header(const format::Header& header) {
                     sizeof(format::Header) - rare_begin) == 0)
       break;
   }
-  // The copy says what the record was at this moment, also when it is read later.
+  // The copy shows the record at this moment, even if it is read later.
   auto& copy = *reinterpret_cast<format::Header*>(header_copy.data());
   copy.observed_process = static_cast<std::uint32_t>(record::Process::running);
   copy.observed_at = monotonic_nanoseconds();
@@ -94,8 +94,8 @@ void copy_header(const format::Header& header) {
   copy.last.nanoseconds.store(copy.observed_at, std::memory_order_relaxed);
 }
 
-// The header is copied after the entries were written: it then says which of them may have changed
-// meanwhile, and the groups that follow are at least those of the entries.
+// The header is copied after the entries were written. It then shows which entries may have changed
+// meanwhile, and the groups that follow include all groups of the entries.
 bool write_record(int file, const format::Header& header) {
   const auto* const bytes = reinterpret_cast<const std::byte*>(&header);
   constexpr std::size_t entries = format::header_bytes;
@@ -120,8 +120,9 @@ void write_file(int folder, const OpenRecord& record, const format::Header& head
     ::unlinkat(folder, temporary, 0);
 }
 
-// A file that exceeds the limit on sizes (ulimit -f) is left out, but the system has sent a signal
-// that ends the process as soon as it is not blocked any more. Ignoring it drops it.
+// A file that exceeds the size limit (ulimit -f) is left out. The system has also sent a signal
+// that ends the process as soon as the signal is not blocked any more. Ignoring the signal for a
+// moment discards it.
 void drop_signal_of_size() {
   struct sigaction ignored {};
   struct sigaction before {};
@@ -129,7 +130,7 @@ void drop_signal_of_size() {
   if (::sigaction(SIGXFSZ, &ignored, &before) == 0) ::sigaction(SIGXFSZ, &before, nullptr);
 }
 
-// All signals are blocked during this function, so the thread that writes goes on.
+// All signals are blocked during this function, so no other handler interrupts the writing thread.
 extern "C" void rankmesh_write_records(int signal) {
   const int code = errno;
   const pid_t self = ::getpid();

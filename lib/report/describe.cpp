@@ -121,8 +121,8 @@ void add_line(Document& document, const char* title, const std::string& text) {
   document.fields[key] = text;
 }
 
-// Adds a row for each group. The coordinates of all ranks are computed, so a large world has them
-// only in the rows of the text.
+// Adds a row for each group. Computing the coordinates of all ranks takes time, so in a large world
+// only the rows of the text have them.
 void add_groups(const MeshPlan& plan, const GroupFamily& family, const LiveFacts* live,
                 Table& table) {
   constexpr std::int64_t most_groups = 65536, most_ranks_computed = 1 << 20;

@@ -105,7 +105,7 @@ Findings check_oversubscription(const Rule& rule, const Examination& job) {
   return findings;
 }
 
-// On a node with too few cores, ranks share cores whatever their binding is.
+// On a node with too few cores, ranks share cores regardless of their binding.
 Findings check_bindings(const Rule& rule, const Examination& job) {
   Findings findings;
   for (const auto& [node, members] : by_node(job)) {

@@ -16,8 +16,8 @@ const DeviceFacts* device_of(const RankFacts& facts) {
 
 bool has_device(const RankFacts& facts) { return device_of(facts) != nullptr; }
 
-// The values of the ranks' devices, and "" for ranks without a device; nothing unless two devices
-// differ.
+// The values of the ranks' devices, and "" for ranks without a device. Empty if all devices are
+// equal.
 std::vector<Variant> differing_devices(
     const Examination& job, const std::function<std::string(const DeviceFacts&)>& value) {
   auto all = variants(job, [&](const RankFacts& facts) {

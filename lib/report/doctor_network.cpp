@@ -13,8 +13,8 @@ namespace {
 
 bool is_same_word(const std::string& a, const char* b) { return strcasecmp(a.c_str(), b) == 0; }
 
-// Whether one of the names is chosen by a list as NCCL reads it: items are prefixes, or whole names
-// after '='; '^' in front means all others. A ':' begins a port.
+// Whether a list chooses one of the names. As in NCCL, items are prefixes, or whole names after
+// '='; '^' at the beginning means all other names. A ':' begins a port.
 bool chooses_any(std::string list, const std::vector<std::string>& names) {
   const bool is_exclusion = list.starts_with('^');
   if (is_exclusion) list.erase(0, 1);

@@ -21,8 +21,8 @@ const RankFacts& rank_of(const Examination& job, std::int64_t rank) {
   return job.ranks[static_cast<std::size_t>(rank)];
 }
 
-// Of an even number of values, the better one of the two in the middle: if half of the connections
-// are slow, they are not usual.
+// For an even number of values, the result is the better one of the two middle values: if half of
+// the connections are slow, they do not count as usual.
 double median(std::vector<double> values, bool is_small_good) {
   const std::size_t index = (values.size() - (is_small_good ? 1 : 0)) / 2;
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(index);

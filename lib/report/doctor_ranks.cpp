@@ -17,7 +17,7 @@ std::vector<Variant> variants(const Examination& job,
   for (const RankFacts& facts : job.ranks) ranks[value(facts)].push_back(facts.rank);
   std::vector<Variant> result;
   for (auto& [text, list] : ranks) result.push_back({text, std::move(list)});
-  // Of two values that are equally frequent, that of the lowest rank counts as the usual one.
+  // If two values are equally frequent, the value of the lowest rank counts as the usual one.
   std::ranges::sort(result, [](const Variant& a, const Variant& b) {
     if (a.ranks.size() != b.ranks.size()) return a.ranks.size() < b.ranks.size();
     return a.ranks.front() > b.ranks.front();
@@ -39,7 +39,7 @@ constexpr std::size_t most_characters = 200;  // of a value
 
 bool continues_character(char byte) { return (static_cast<unsigned char>(byte) & 0xc0) == 0x80; }
 
-// Returns how many bytes the values that are too long begin with alike.
+// Returns the number of bytes at the beginning that all values that are too long have in common.
 std::size_t common_begin(const std::vector<Variant>& all) {
   const std::string* first = nullptr;
   bool has_several = false;

@@ -57,7 +57,7 @@ Findings check_library_versions(const Rule& rule, const Examination& job) {
   return findings;
 }
 
-// Only where the versions are equal: else the other rule has found it.
+// Applies only if the versions are equal. Otherwise the other rule has found the difference.
 Findings check_library_paths(const Rule& rule, const Examination& job) {
   Findings findings;
   for (const std::string& name : library_names(job)) {

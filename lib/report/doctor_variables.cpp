@@ -19,7 +19,8 @@ enum class Kind : std::uint8_t {
 };
 
 // Variables that a launcher sets by itself. Of Open MPI's own variables, only OMPI_MCA_... can be
-// set by a user; those of its run-time environment (orte, prte, ess, pmix) differ between ranks.
+// set by a user; the variables of its run-time environment (orte, prte, ess, pmix) differ between
+// ranks.
 constexpr std::string_view launcher_prefixes[] = {"OMPI_MCA_orte_",
                                                   "OMPI_MCA_ess",
                                                   "OMPI_MCA_pmix",

@@ -44,7 +44,7 @@ std::vector<Step> steps_of(const Layout& view, Rank rank) {
   return steps;
 }
 
-// Adds how the coordinates of one view follow from the rank.
+// Adds the derivation of the coordinates of one view from the rank.
 void add_derivation(const MeshPlan& plan, std::size_t number, Rank rank, Document& document) {
   using enum Table::Align;
   const Layout& view = plan.views()[number];
@@ -81,8 +81,8 @@ void add_derivation(const MeshPlan& plan, std::size_t number, Rank rank, Documen
   document.add(fmt::format("  check: {} = {}\n\n", fmt::join(products, " + "), position));
 }
 
-// Returns the view in which the group is the ranks that share all other coordinates; null if there
-// is none.
+// Returns the view in which the group consists of the ranks that share all other coordinates; null
+// if there is no such view.
 const Layout* view_of(const MeshPlan& plan, const GroupFamily& family, Rank rank,
                       const Membership& m) {
   if (family.dimensions().empty() || !family.is_strided()) return nullptr;
@@ -93,7 +93,7 @@ const Layout* view_of(const MeshPlan& plan, const GroupFamily& family, Rank rank
     if (members.size() != family.dimensions().size()) continue;
     std::ranges::sort(members);
     if (std::ranges::adjacent_find(members) != members.end()) continue;
-    std::vector<std::size_t> given;  // the order of the ranks need not be that of the view
+    std::vector<std::size_t> given;  // the order of the ranks may differ from the order of the view
     std::vector<std::size_t> others;
     for (const std::string& name : family.dimensions()) given.push_back(*view.find(name));
     for (std::size_t d = 0; d < view.dimensions().size(); ++d)

@@ -53,7 +53,7 @@ std::size_t head_width(const Layout& view) {
   return view.dimensions()[column_dimension(view)].name.size() + 2;
 }
 
-// The width of the first column: its head is longer than those of the others.
+// The width of the first column, whose head is longer than the heads of the other columns.
 std::size_t first_width(const Layout& view, const Shape& shape) {
   return std::max(head_width(view) - 1, shape.cell_width) + 3;
 }
@@ -95,7 +95,7 @@ std::string row_label(const Layout& view, const std::vector<Coordinate>& coordin
   return label;
 }
 
-// Goes on to the next row; the last of the outer dimensions varies fastest.
+// Advances to the next row; the last of the outer dimensions varies fastest.
 void next_row(const Layout& view, std::vector<Coordinate>& coordinates) {
   for (std::size_t d = column_dimension(view); d-- > 0;) {
     coordinates[d] = (coordinates[d].value() + 1) % view.dimensions()[d].size;

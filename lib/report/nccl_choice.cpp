@@ -71,8 +71,8 @@ void read_line(std::string_view line, NcclChoice& choice,
   if (const auto has = mnnvl_of(line)) choice.has_mnnvl = choice.has_mnnvl.value_or(false) || *has;
 }
 
-// Interfaces that other nodes cannot reach. NCCL takes them only if it finds no other one, or if
-// the variable says so.
+// Interfaces that other nodes cannot reach. NCCL uses them only if it finds no other interface, or
+// if the variable names them.
 bool is_local_interface(std::string_view name) {
   return std::ranges::any_of(
       std::initializer_list<std::string_view>{"lo", "docker", "virbr", "veth", "br-"},

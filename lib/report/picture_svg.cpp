@@ -85,7 +85,7 @@ class Drawing {
   }
 
  private:
-  // The panels of a family are side by side, one for each state.
+  // Each family has one panel for each state, side by side.
   void choose_panels() {
     std::int64_t cells = 0;
     for (const PlacedBox& box : layout_.boxes) cells += box.is_cell ? 1 : 0;

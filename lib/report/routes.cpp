@@ -23,7 +23,7 @@ struct Stretch {
   friend bool operator==(const Stretch&, const Stretch&) = default;
 };
 
-// Operations and types that are routed alike.
+// Operations and types that are routed in the same way.
 struct Entry {
   std::vector<Operation> operations;
   std::vector<TypeClass> types;  // empty: all
@@ -144,8 +144,8 @@ std::optional<std::int32_t> nodes_of(const GroupFamily& family, const RouteFacts
   return nodes;
 }
 
-// Returns whether the ranks beside the groups of a name have cores of their own; nothing if that is
-// unknown or differs.
+// Returns whether all ranks on the nodes of the groups of a name have cores of their own; nothing
+// if this is unknown or differs.
 std::optional<bool> own_cores_of(const GroupFamily& family, const RouteFacts* live) {
   if (live == nullptr) return std::nullopt;
   std::optional<bool> own_cores;
@@ -166,7 +166,7 @@ struct RouteRow {
   std::optional<RouteExplanation> answer;
 };
 
-// The answer of the live mesh for the smallest call of a row.
+// The explanation of the live mesh for the smallest call of a row.
 std::optional<RouteExplanation> answer_of(const RouteFacts* live, const std::string& name,
                                           const Memory& memory, const Entry& entry,
                                           const Stretch& stretch) {

@@ -159,7 +159,8 @@ std::optional<std::string> fastest(const MeshPlan& plan) {
   return best->name;
 }
 
-// The counts are those of "a rank" if all ranks have them, else those of rank 0.
+// The text gives the counts of "a rank" if all ranks have the same counts, otherwise the counts of
+// rank 0.
 std::string communicators_text(const MeshPlan& plan) {
   const bool uniform = std::ranges::all_of(plan.families(), [&](const GroupFamily& family) {
     return family.is_uniform() && family.coverage(plan.world_size()) == Coverage::partition;

@@ -13,9 +13,10 @@ using record::Call;
 using record::Record;
 using record::Time;
 
-/// A call without times was over before the rank noticed that it has to wait, so it was short.
+/// A call without times ended before the rank noticed that it would have to wait. Therefore the
+/// call was short.
 constexpr double longest_estimate = 10'000;
-/// The length of a call whose begin follows from the ends of the others.
+/// The length of a call whose begin follows from the ends of the calls of the other members.
 constexpr Time shortest_call = 500;
 
 /// A moment at which the record knows where the rank was.
@@ -24,8 +25,9 @@ struct Known {
   std::optional<Time> until;  ///< when it went on
 };
 
-/// Returns when the rank reached a call without times, from the times of the other members: if all
-/// members must wait for each other and the others waited, they left when this rank arrived.
+/// Returns when the rank reached a call without times, from the times of the other members. If all
+/// members must wait for each other, and the other members waited, they left when this rank
+/// arrived.
 std::optional<Time> inferred_arrival(std::span<const Record> records, record::CallIndex index,
                                      const record::Matching& matching) {
   const Call& call = records[index.record].calls[index.call];
@@ -40,7 +42,7 @@ std::optional<Time> inferred_arrival(std::span<const Record> records, record::Ca
     if (theirs.begin && theirs.end && theirs.state == record::State::ended)
       first = std::min(first.value_or(*theirs.end), *theirs.end);
   }
-  // Its own part takes a moment.
+  // The rank's own part of the call takes a moment.
   if (first) *first -= shortest_call;
   return first;
 }
@@ -217,7 +219,7 @@ std::vector<Bar> bars_of(std::span<const Record> records, std::size_t index,
   const Record& record = records[index];
   std::vector<Bar> bars = Estimates{record, entries_of(records, index, matching)}.bars();
   serialise_device_calls(record, bars);
-  // The wait inside a call has the bar of the call.
+  // A wait inside a call is a part of the bar of the call.
   const bool is_in_call = std::ranges::any_of(record.calls, [](const Call& call) {
     return !call.is_async && !call.is_over() && !call.is_captured;
   });

@@ -61,8 +61,9 @@ class EventWriter {
 
   [[nodiscard]] double microseconds(Time time) const { return as_microseconds(time - origin_); }
 
-  /// Perfetto multiplies by 1,000 and cuts the fraction. The result of that is exact, because calls
-  /// that overlap by a nanosecond would not nest.
+  /// Perfetto multiplies by 1,000 and truncates the fraction. The returned value gives the exact
+  /// number of nanoseconds after this step, because calls that overlap by a nanosecond would not
+  /// nest.
   static double as_microseconds(Time nanoseconds) {
     double result = static_cast<double>(nanoseconds) / 1e3;
     while (static_cast<Time>(result * 1e3) < nanoseconds)
@@ -91,8 +92,8 @@ class EventWriter {
     origin_ = first.value_or(0);
   }
 
-  /// Threads and processes share one sequence of numbers: Perfetto takes a thread with the number
-  /// of its process for its main thread.
+  /// Threads and processes share one sequence of numbers: Perfetto treats a thread with the number
+  /// of its process as the main thread of this process.
   void place_threads() {
     std::int64_t next = 1;
     first_thread_.resize(records_.size());
@@ -107,9 +108,9 @@ class EventWriter {
     return first_process_ + record.node;
   }
 
-  /// An arrow leaves its call when the call begins. It reaches the other call a nanosecond later,
-  /// or when that one begins later still: viewers sort events by time, and need the start first.
-  /// Arrows that would lead back in time are left out.
+  /// An arrow starts when its call begins. It ends in the other call a nanosecond later, or when
+  /// the other call begins, if that is later. Viewers sort events by time, and need the start
+  /// first. Arrows that would lead back in time are left out.
   void place_flows() {
     std::vector<std::vector<const detail::Bar*>> bar_of;
     for (std::size_t r = 0; r < records_.size(); ++r) {
@@ -213,8 +214,9 @@ class EventWriter {
     emit(event);
   }
 
-  /// Perfetto turns an arrow around if the call that it leads to began first. The part of that call
-  /// after the wait is therefore an event inside it, which also shows how long the wait was.
+  /// Perfetto reverses an arrow if the call to which it leads began first. Therefore the part of
+  /// this call after the wait is an event of its own inside the call. This event also shows how
+  /// long the wait was.
   void write_rest(const Call& call, Time begin, Time end, const Event& place) {
     const char* name = "last member arrived";
     switch (call.descriptor.operation()) {

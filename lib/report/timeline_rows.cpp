@@ -122,7 +122,7 @@ std::string activity_of(const Record& record) {
   if (record.wait) return record.wait->text;
   const Call* newest = nullptr;
   for (const Call& call : record.calls) {
-    // A call that blocks is what the rank is in, whatever else is in flight.
+    // A blocking call is the activity of the rank, even if other operations are in flight.
     if (call.is_over() || call.is_captured || call.group >= record.groups.size()) continue;
     if (newest == nullptr || !call.is_async || newest->is_async) newest = &call;
   }

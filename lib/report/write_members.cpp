@@ -8,7 +8,7 @@
 namespace rankmesh::report::detail {
 namespace {
 
-// The further columns of each rank, as the end of its rows.
+// The additional columns of each rank, as text for the end of its rows.
 std::vector<std::string> row_ends(const Table& of_ranks) {
   std::vector<std::string> ends;
   for (const auto& row : of_ranks.rows) {

@@ -95,7 +95,7 @@ Widths least_widths(const Table& table, std::size_t rows, const std::vector<Row>
   return least;
 }
 
-// Takes from the widest column, again and again, until the table fits or nothing is left to take.
+// Narrows the widest column repeatedly, until the table fits or no column can become narrower.
 void narrow(const std::vector<std::size_t>& columns, const Widths& least, std::size_t space,
             Widths& widths) {
   std::size_t total = 0;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The default rules: the one place to change when another transport or algorithm becomes faster.
+// The default rules. If another transport or algorithm becomes faster, only this file has to
+// change.
 #include "rankmesh/routes/route_table.hpp"
 
 namespace rankmesh {
@@ -9,8 +10,8 @@ namespace rankmesh {
 // ranks were measured with a core for each rank, and groups of 8 ranks on shared cores.
 //
 // Shared memory copies data twice, but every member reduces or copies a share of a large message.
-// MPI copies once, and leaves the work to few members. So shared memory wins at all sizes where
-// three or more members share the work, and up to the size of a cache where they do not: with two
+// MPI copies once, but few members do the work. Therefore shared memory is faster at all sizes if
+// three or more members share the work. Otherwise it is faster up to the size of a cache: with two
 // members, and in scatter and all_to_all, which have no work to share.
 const RouteTable& RouteTable::defaults() {
   static const RouteTable table = parse(
@@ -20,7 +21,7 @@ const RouteTable& RouteTable::defaults() {
       "*.all_reduce:host:0-192K:one_node=shm; *.all_gather:host:0-48K:one_node=shm; "
       "*.gather:host:0-96K:one_node=shm; *.scatter:host:0-32K:one_node=shm; "
       "*.all_to_all:host:0-32K:one_node=shm; "
-      // Messages between two members; MPI carries the elements of those of more than 16 KiB.
+      // Messages between two members. MPI carries the elements of messages of more than 16 KiB.
       "*.send:host:one_node=shm; "
       // Three and more ranks. Sizes above 8 MiB were not measured.
       "*.broadcast:host:32K-192K:ranks(3):one_node=shm; "
@@ -31,7 +32,7 @@ const RouteTable& RouteTable::defaults() {
       "*.gather:host:96K-16M:ranks(3-inf):one_node=shm; "
       "*.scatter:host:32K-64K:ranks(3-inf):one_node=shm; "
       "*.all_to_all:host:32K-96K:ranks(3-inf):one_node=shm; "
-      // Ranks that share cores: each message of MPI costs a change of the running process.
+      // Ranks that share cores: each message of MPI costs a context switch.
       "*.scatter:host:64K-192K:ranks(5-inf):one_node:shared_cores=shm; "
       "*.all_to_all:host:96K-256K:ranks(5-inf):one_node:shared_cores=shm; "
       // Groups that span nodes, on two levels.

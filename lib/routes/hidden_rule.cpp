@@ -17,7 +17,7 @@ bool covers(const RouteRule& a, const RouteRule& b) {
          wider(a.capture, b.capture) && is_for_device(a) == is_for_device(b);
 }
 
-// Whether rule a, if it is tried first, leaves no call of rule b to it, apart from sizes.
+// Whether rule b gets no call if rule a is tried first, apart from sizes.
 bool hides(const RouteRule& a, const RouteRule& b) {
   return covers(a, b) && (carries_everything(a.transport) || a.transport == b.transport) &&
          // Only rules without sizes match calls without a size.

@@ -87,8 +87,8 @@ void RouteTable::check_names(const std::vector<std::string>& names) const {
 
 std::vector<RouteSegment> RouteTable::resolve(const RouteScope& scope,
                                               const RouteQuery& query) const {
-  // The two ends of a message may use different operations and, by mistake, different types. They
-  // must use the same transport nevertheless, so that the receiver notices.
+  // The two ends of a message may use different operations and, by mistake, different types. Both
+  // ends must nevertheless use the same transport, so that the receiver notices the mistake.
   const bool is_host_message = is_point_to_point(query.operation) && query.kind == MemoryKind::host;
   std::vector<std::size_t> matching;
   std::vector<std::int64_t> begins{0};

@@ -152,8 +152,8 @@ class Reader {
     rule.operation = static_cast<Operation>(found - names.begin());
   }
 
-  // Whether the text can be a name: of a family, with the prefix of a grid if there are
-  // several (encoder.tp).
+  // Whether the text can be the name of a family. If there are several grids, the name has the
+  // prefix of a grid (encoder.tp).
   static bool is_name(std::string_view name) {
     if (name == "*") return true;
     bool at_begin = true;

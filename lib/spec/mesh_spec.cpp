@@ -16,7 +16,7 @@
 namespace rankmesh {
 namespace {
 
-// Bounds the comparison of interleaved grids.
+// The limit for the comparison of interleaved grids.
 constexpr std::int64_t most_compared_ranks = std::int64_t{1} << 24;
 
 std::string called(const MeshSpec::Grid& grid) {

@@ -141,11 +141,11 @@ void MeshString::add_products(const std::vector<Layout>& layouts,
   }
 }
 
-// A preset plans itself; only products are added to it. For views, the world size is resolved
-// first, since every view must have the same number of ranks and one size per view may be `auto`. A
-// dimension that appears in several views makes one family, so its groups must be the same in each
-// of them: otherwise one name would stand for two sets of groups. Products come last, because they
-// can use the dimensions of any view.
+// The plan of a preset is complete; only products are added to it. For views, the world size is
+// resolved first, because every view must have the same number of ranks, and one size per view may
+// be `auto`. A dimension that appears in several views has one family. Its groups must be the same
+// in all of these views; otherwise one name would stand for two sets of groups. Products come last,
+// because they can use the dimensions of any view.
 MeshString::Parts MeshString::plan(std::optional<std::int64_t> world_size) const {
   if (preset_) {
     if (world_size && *world_size < 1) refuse_world(*world_size);

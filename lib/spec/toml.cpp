@@ -15,7 +15,7 @@
 namespace rankmesh {
 namespace {
 
-// These limits bound the memory that a small file can cause.
+// These limits bound the memory that is allocated because of a small file.
 constexpr std::int64_t max_listed = std::int64_t{1} << 20;  // ranks
 constexpr std::size_t max_grids = 64;
 constexpr std::size_t max_lists = 256;

@@ -15,8 +15,8 @@ std::string line(std::string_view key, std::string_view text) {
   return text.empty() ? "" : fmt::format("{} = {}\n", key, detail::quoted(text));
 }
 
-// Rules are one per line, so they are written as they are if TOML can express this: a literal text
-// has no escapes.
+// There is one rule per line. The rules are written verbatim if TOML can express them: a literal
+// text has no escapes.
 std::string routes_line(const std::string& rules) {
   const bool is_literal = rules.ends_with('\n') && rules.find("'''") == std::string::npos &&
                           std::ranges::all_of(rules, [](unsigned char c) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Solves the assignment problem by an auction (Bertsekas 1988). Coordinates bid for ranks, whose
-// prices rise. A coordinate is content with a rank if no other one is better by more than `step`.
-// The step becomes smaller from phase to phase; the prices stay.
+// prices rise. A coordinate accepts a rank if no other rank is better by more than `step`. The step
+// becomes smaller from phase to phase; the prices are kept.
 #include <algorithm>
 #include <cstdint>
 #include <limits>
@@ -81,7 +81,7 @@ class Auction {
       owner_[rank] = bidder;
       rank_of_[bidder] = rank;
     }
-    // The auction has become too long: the others get what is left.
+    // The auction takes too long: the other coordinates get the remaining ranks.
     std::size_t rank = 0;
     for (const std::size_t coordinate : waiting) {
       while (owner_[rank] != no_rank) ++rank;
@@ -90,8 +90,8 @@ class Auction {
     }
   }
 
-  // Raises the price of the rank that a coordinate likes best, until another rank is better by
-  // `step`. Ranks that are not in the list hold 0 bytes, so only the cheapest ones count.
+  // Raises the price of the rank that is best for a coordinate, until another rank is better by
+  // `step`. Ranks that are not in the list hold 0 bytes, so only the cheapest of these ranks count.
   std::size_t bid(std::size_t bidder, std::int64_t step) {
     Offer best, second;
     const auto consider = [&](std::size_t rank, std::int64_t gain) {
@@ -126,8 +126,9 @@ class Auction {
     return sum;
   }
 
-  // The value of the dual problem, in bytes: all prices, and what each coordinate gains at most.
-  // Each term stays small, but the sums may not, so they are formed in bytes and remainders.
+  // The value of the dual problem, in bytes: the sum of all prices and of the greatest gain of each
+  // coordinate. Each term is small, but the sums may be large. Therefore the sums are formed in
+  // bytes and remainders.
   [[nodiscard]] std::int64_t dual() const {
     const std::int64_t least = by_price_.begin()->first;
     std::int64_t whole = 0, rest = 0;
@@ -135,7 +136,7 @@ class Auction {
       whole += value / scale_;
       rest += value % scale_;
     };
-    // All prices are lowered by the least one, and all gains rise by it.
+    // All prices are lowered by the least price, and all gains rise by the same amount.
     for (const std::int64_t price : prices_) add(price - least);
     for (const HeldList* list : held_) {
       std::int64_t gain = 0;  // of the cheapest rank

@@ -52,7 +52,7 @@ void append(std::vector<CommonRun>& runs, std::int64_t source, std::int64_t targ
 class LocalIndex {
  public:
   explicit LocalIndex(const AxisShare& share) : share_{share} {}
-  // Sets the place to an index of the share, which must not be less than the one before.
+  // Moves to an index of the share, which must not be less than the previous one.
   void move_to(std::int64_t index) {
     const auto begin = share_.by_global.begin() + static_cast<std::ptrdiff_t>(at_);
     const auto found =

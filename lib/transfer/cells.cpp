@@ -68,7 +68,7 @@ std::vector<Rank> CellRanks::ranks(const Classes& cell, std::int64_t start) cons
     const AxisShares& axis = place_.shares[a];
     const auto& shares = axis.classes[static_cast<std::size_t>(cell[a])].shares;
     const std::size_t count = positions.size();
-    // The first share moves the positions; each further one adds as many again.
+    // The first share moves the positions; each further share adds the same number of positions.
     std::int64_t first = 0;
     for (std::size_t s = 0; s < shares.size(); ++s) {
       std::int64_t moved = 0;

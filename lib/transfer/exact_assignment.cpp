@@ -42,7 +42,7 @@ class AugmentingPaths {
     return problem_.held.data() + row * columns_;
   }
 
-  // Chooses potentials, and assigns each row to the column with the smallest reduced cost where
+  // Chooses potentials. Assigns each row to the column with the smallest reduced cost, as far as
   // this column has members left.
   void begin() {
     for (std::size_t row = 0; row < rows_; ++row)
@@ -111,7 +111,7 @@ class AugmentingPaths {
     }
   }
 
-  // Finds shorter ways to the open columns through a row.
+  // Finds shorter paths to the open columns through a row.
   void visit(std::size_t row, std::int64_t length) {
     visited_rows_.emplace_back(row, length);
     const std::int64_t base = length - row_potential_[row];

@@ -6,7 +6,7 @@
 
 namespace rankmesh::detail {
 
-// The least loaded workers are raised to a common level, as water fills a vessel.
+// The loads of the least loaded workers are raised to a common level (water filling).
 std::vector<std::int64_t> fill(std::span<const std::int64_t> loads, std::int64_t amount) {
   const auto workers = static_cast<std::int64_t>(loads.size());
   std::vector<std::int64_t> result(loads.size(), 0);

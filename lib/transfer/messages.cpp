@@ -16,7 +16,7 @@ struct Entry {
   [[nodiscard]] const CellTarget& target() const { return cell->targets[shipment.target]; }
 };
 
-// The order of the entries of one message, which sender and receiver must compute alike.
+// The order of the entries of one message. Sender and receiver must compute the same order.
 auto order_in_message(const Entry& e) {
   return std::tie(e.cell->source, e.cell->sum, e.target().cell, e.shipment.begin);
 }
@@ -71,8 +71,8 @@ std::int64_t PairPlan::common(std::size_t axis, std::int64_t source, std::int64_
   return found == nullptr ? 0 : found->count;
 }
 
-// The cells that a rank has before the transfer, with all targets, and those of which it needs
-// elements, with the targets that it has.
+// Returns two kinds of cells: those that the rank has before the transfer, with all their targets,
+// and those of which the rank needs elements, with the targets that the rank has.
 std::map<PairPlan::CellKey, PairPlan::CellOfRank> PairPlan::cells_of(Rank rank) const {
   std::map<CellKey, CellOfRank> cells;
   std::vector<std::int64_t> shares;
@@ -96,7 +96,7 @@ std::map<PairPlan::CellKey, PairPlan::CellOfRank> PairPlan::cells_of(Rank rank) 
       });
     });
   }
-  // The needs of the other ranks decide which holder sends.
+  // Which holder sends depends on the needs of the other ranks.
   if (!is_plain())
     for (auto& [key, cell] : cells)
       if (sources_.of(key.first, key.second).size() > 1) cell.targets = targets_of(key.first);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What each cell gives to whom.
+// Plans which ranks receive the elements of each cell.
 #include "detail/pair_plan.hpp"
 
 #include <algorithm>
@@ -146,7 +146,8 @@ void PairPlan::add_needs_of_sum(CellPlan& cell, std::size_t target) const {
             });
 }
 
-// Needs of ranks on a holder's node are met by the holders on this node, all others by any holder.
+// If a rank is on the node of a holder, only the holders on this node send to it. Any holder can
+// send to all other ranks.
 void PairPlan::add_choices(CellPlan& cell) const {
   constexpr std::int64_t other_nodes = INT64_MAX;
   std::vector<std::pair<std::int64_t, std::size_t>> order;  // the node of each need, and its index

@@ -15,7 +15,7 @@
 namespace rankmesh {
 namespace {
 
-// Far beyond any real job. It bounds the work for damaged text.
+// This limit is far beyond any real job. It bounds the work that damaged text can cause.
 constexpr std::int64_t most_ranks = std::int64_t{1} << 22;
 
 // Numbers objects by their address, or by their text if the address is new.
@@ -94,7 +94,7 @@ TransferPlan plan_transfer(const TensorPlacement& from, const TensorPlacement& t
   return plan_transfer(std::vector{TensorTransfer{from, to}}, machine, options);
 }
 
-// A wider float holds each value of a smaller one, so forwarding may narrow it again.
+// A wider float holds each value of a narrower one, so a forwarded value may be narrowed again.
 DataType message_type(const TensorTransfer& tensor, TransferStep step) {
   const DataType from = tensor.from.type();
   const DataType to = tensor.to.type();

@@ -16,7 +16,7 @@
 namespace rankmesh {
 namespace {
 
-// Returns all ranks of the mesh of a place, also those without elements of the tensor.
+// Returns all ranks of the mesh of a place, including ranks without elements of the tensor.
 const RankSet& ranks_of_mesh(const TensorPlacement& place) {
   const TensorPlacement::Data& data = place.data();
   return data.on ? *data.on : data.mesh_layout.ranks();

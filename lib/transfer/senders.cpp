@@ -31,9 +31,9 @@ bool has_several_cells(const TensorPlacement::Data& place) {
 
 }  // namespace
 
-// Where a rank has several cells, it can leave one of them to another holder. Each choice in turn
-// is made again on top of the others, until no choice changes. Each step lowers the sum of the
-// squared loads, whose minimum has the least greatest load.
+// If a rank has several cells, another holder can send one of them instead. Each choice in turn is
+// repeated with the loads of all other choices, until no choice changes. Each step lowers the sum
+// of the squared loads. At the minimum of this sum, the greatest load is as small as possible.
 void PairPlan::level() {
   if (!has_several_cells(from_)) return;
   constexpr std::size_t most_cells = std::size_t{1} << 20;

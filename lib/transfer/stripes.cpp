@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a rank receives from a cell, without enumerating what all other ranks need of it.
+// Computes what a rank receives from a cell, without enumerating the needs of all other ranks.
 #include <algorithm>
 
 #include "detail/pair_plan.hpp"
@@ -7,7 +7,7 @@
 namespace rankmesh::detail {
 namespace {
 
-// What a holder of the cell need not be sent.
+// The elements that need not be sent to a holder of the cell.
 struct Kept {
   Classes target;
   Rank holder;
@@ -31,9 +31,9 @@ void for_each_sender(std::int64_t all, std::int64_t senders, std::int64_t begin,
 
 }  // namespace
 
-// The needs of a cell form a line: those of its first target, one receiver after the other, then
-// those of its second target. The line is cut into one piece for each holder. Its length, and the
-// place of a need in it, follow from sums along each axis.
+// The needs of a cell form a line: first the needs of its first target, one receiver after the
+// other, then the needs of its second target, and so on. The line is cut into one piece for each
+// holder. Its length, and the place of a need in it, follow from sums along each axis.
 std::vector<Shipment> PairPlan::stripes(const CellPlan& cell, Rank receiver,
                                         std::span<const std::int64_t> ahead) const {
   std::int64_t all = receivers_.replica_count();

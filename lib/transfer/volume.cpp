@@ -22,11 +22,11 @@ struct LeastOfCell {
   std::int64_t between_nodes = 0;
 };
 
-// Without sums, every rank that needs an element and does not have it receives it once, and every
-// node with such ranks and without the element receives it once. The plan of the last partial sum
-// stands for all of them: each element is sent once by each rank with a summand, less one if a
-// summand is on a rank that needs the sum, and once to every other rank that needs it. The nodes of
-// the summands and of the sums must all be connected.
+// Without sums, an element is received once by every rank that needs it and does not have it, and
+// once by every node that has such a rank and does not have the element. With sums, the plan of the
+// last partial sum represents all partial sums. Each rank with a summand sends each element once;
+// if a summand is on a rank that needs the sum, there is one message less. Every other rank that
+// needs the sum receives it once. The nodes of the summands and of the sums must all be connected.
 LeastOfCell least_of(const PairPlan& pair, const CellPlan& cell) {
   LeastOfCell least;
   const std::int64_t sums = pair.sources().sum_count();

@@ -22,17 +22,17 @@ namespace {
 
 using mpi::check;
 
-// How often exchanges are polled between two looks for members that have closed the group.
+// How often exchanges are polled between two checks for members that have closed the group.
 constexpr int polls_per_look = 64;
-// How long close() waits for the messages of members that have closed the group before, and a
-// member in a call for the reports of the others.
+// How long close() waits for the messages of members that have already closed the group. A member
+// in a call waits as long for the reports of the other members.
 constexpr Deadline::Duration patience{0.3};
 
 }  // namespace
 
 class CallExchange::Comparison {
  public:
-  // What a member sends of its call.
+  // What a member sends about its call.
   struct Record {
     CallDescriptor call{};
     std::int64_t is_async = 0;
@@ -55,7 +55,7 @@ enum class CallExchange::NoteKind : std::uint64_t {
   finding     // the text of the MismatchError
 };
 
-// What a member tells the others beside the calls.
+// What a member tells the others in addition to its calls.
 struct CallExchange::Note {
   std::uint64_t mark = 0;
   NoteKind kind = NoteKind::departure;
@@ -202,7 +202,7 @@ std::string CallExchange::departure_text(const Departure& departure) const {
   return fmt::format("close of {} after {} calls", name, departure.closed_after - 1);
 }
 
-// Ends the first call if a member has closed the group before it.
+// Ends the first call if a member has closed the group before this call.
 void CallExchange::look_for_departed() {
   receive_notes();
   if (failure_ != nullptr) return;
@@ -228,9 +228,9 @@ void CallExchange::look_for_departed() {
   throw PeerError{list_calls(members_.ranks, members_.names, calls), peer_hint};
 }
 
-// The members that are in the call tell each other so. When the calls of all members are known, the
-// first of them writes the error, and tells it to all: those that have closed the group throw it
-// too.
+// The members that are in the call report this to each other. When the calls of all these members
+// are known, the first of them creates the error and sends it to all members. Members that have
+// closed the group throw it too.
 void CallExchange::end_departed_call(std::vector<std::string> calls, std::string own_call) {
   const auto self = static_cast<std::size_t>(comm_.rank());
   if (!reports_end_) {
@@ -247,7 +247,7 @@ void CallExchange::end_departed_call(std::vector<std::string> calls, std::string
     is_complete = is_complete && !calls[k].empty();
   }
   if (!is_complete && reports_end_->left() > patience) return;
-  // If the first one does not write it, something else has gone wrong there.
+  // If the first member does not create the error, something else has failed there.
   if (!is_first && !reports_end_->passed()) return;
   std::string text = list_calls(members_.ranks, members_.names, calls);
   tell_all(note_of(NoteKind::finding, text));
@@ -324,7 +324,7 @@ void CallExchange::throw_if_ended() {
 void CallExchange::compare_at_close() {
   throw_if_ended();
   if (has_thrown_) return;
-  // A member that has adopted the communicator alone gets no notes.
+  // If no other member has adopted the communicator, this member gets no notes.
   const bool is_complete = poll_until([&] { return have_all_left(); }, Deadline{patience});
   const auto is_same = [&](const Departure& d) { return d.closed_after == calls_ + 1; };
   if (!is_complete || std::ranges::all_of(departures_, is_same)) return;

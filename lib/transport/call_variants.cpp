@@ -17,9 +17,9 @@ std::string list_calls(const RankSet& ranks, const RankNames& names,
   std::iota(order.begin(), order.end(), 0);
   std::vector<std::pair<Rank, std::string>> texts;
   if (counts != nullptr) {
-    // list_texts() puts the first rank's text at the end on a tie, so the rank with the fewest
-    // conflicts begins, and the one with the most follows it. Of two ranks that conflict only with
-    // each other, the higher one is listed first.
+    // On a tie, list_texts() puts the text of the first rank at the end. Therefore the rank with
+    // the fewest conflicts comes first, and the rank with the most conflicts second. Of two ranks
+    // that conflict only with each other, the higher one is listed first.
     std::ranges::sort(order, std::greater{}, [&](std::size_t k) {
       return std::pair{counts->conflicts(k), k};
     });

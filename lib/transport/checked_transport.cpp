@@ -84,7 +84,7 @@ class CheckedTransport::PendingMessage final : public Pending {
   [[nodiscard]] bool is_in_mpi() const override {
     return carried_ != nullptr && carried_->is_in_mpi();
   }
-  // A receive that was compared is not cancelled, because its sender has begun to send.
+  // A receive that has been compared is not cancelled, because its sender has begun to send.
   void cancel() override {
     if (operation_ != Operation::recv) return;
     if (exchange_ != nullptr && messages_.withdraw(*exchange_)) {
@@ -133,8 +133,8 @@ void CheckedTransport::run_message(const Call& call, Waiter& waiter) {
     messages_.forget(*exchange);
     throw;
   }
-  // This rank must not block inside MPI: the other end may need another message of this rank first,
-  // which makes progress only in calls of rankmesh.
+  // This rank must not block inside MPI. The other end may first need another message of this rank,
+  // and that message makes progress only in calls of rankmesh.
   recorded.enter();
   waiter.finish(call, 0, mpi_.start(call));
   recorded.end();

@@ -14,13 +14,13 @@
 namespace rankmesh {
 namespace {
 
-// When the operation of MPI begins: with the meeting, after it, or not at all, because another
-// transport carries the call.
+// When the operation of MPI begins: together with the comparison step (meeting), after it, or
+// never, because another transport carries the call.
 enum class MpiBegins : std::uint8_t { at_once, after_meeting, never };
 
-// Calls MPI after the members have met. If that fails here, the others must not wait for this
-// member. A UsageError is an exception of a function of the program, after the end of the
-// operation.
+// Calls MPI after the comparison step. If MPI fails on this member, the other members must not wait
+// for it. A UsageError reports an exception of a function of the program; the operation is then
+// complete.
 template <class Action>
 void telling_others(ShmTransport& comparison, Action&& action) {
   try {
@@ -36,7 +36,7 @@ void telling_others(ShmTransport& comparison, Action&& action) {
   }
 }
 
-// A meeting, and the operation of MPI.
+// A comparison step, and the operation of MPI.
 class ComparedPending final : public Pending {
  public:
   ComparedPending(const Call& call, bool is_async, ShmTransport& comparison, MpiTransport& mpi,
@@ -105,7 +105,7 @@ void ComparedTransport::run(const Call& call, Waiter& waiter) {
   mpi_.set_calls(comparison_.calls() - 1);
   if (!meeting.any_is_async)
     return telling_others(comparison_, [&] { mpi_.run_recorded(call, waiter, recorded); });
-  // MPI does not match a blocking collective with a non-blocking one.
+  // MPI does not match a blocking collective with a non-blocking collective.
   recorded.enter();
   std::unique_ptr<Pending> pending;
   telling_others(comparison_, [&] { pending = mpi_.start(call); });

@@ -18,13 +18,13 @@
 namespace rankmesh {
 namespace {
 
-// How often a member looks before it gives its core away, and how often it gives its core away
-// before it waits through the Waiter, which reads clocks. A message takes much longer than giving a
-// core away to nobody, so a member does so soon: a carrier may need the core.
+// How often a member polls before it yields its core, and how often it yields its core before it
+// waits through the Waiter, which reads clocks. A message takes much longer than a yield for which
+// no other process waits. Therefore a member yields early: a carrier may need the core.
 constexpr int spins = 16;
 constexpr int most_yields = 2000;
-// An unfinished call looks for the text of another node once it has been polled as often as this,
-// and then at every so-manieth poll: a look takes as long as a message.
+// After `polls_before_notes` polls, an unfinished call checks for the note of another node at every
+// `polls_per_note`-th poll. Such a check takes as long as a message.
 constexpr int polls_before_notes = 2500;
 constexpr int polls_per_note = 64;
 // A step in shared memory carries at least one element of each block.
@@ -204,7 +204,7 @@ void HierarchicalTransport::tell_other_nodes(std::string_view text) const {
       detail::send_and_forget(comm_, member, detail::level_note_tag, note);
 }
 
-// Fails with the text of another node, if one has come.
+// Fails with the text of another node, if a note has arrived.
 void HierarchicalTransport::receive_note() {
   int is_there = 0;
   MPI_Status status;

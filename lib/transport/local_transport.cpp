@@ -34,7 +34,7 @@ bool LocalTransport::supports(const Call& call) const {
 void LocalTransport::run(const Call& call, Waiter& waiter) {
   if (waiter.recording == nullptr || waiter.recording->record == nullptr)
     return copy_bytes(local_copy(call));
-  // The call cannot wait, so it takes no time of its own.
+  // The call cannot wait, so no time is taken for it.
   record::format::Header& header = *waiter.recording->record;
   const std::uint64_t next = detail::next_of(header);
   record::format::Entry& entry = detail::add_entry(header, next, detail::describe_completely(call),

@@ -163,8 +163,8 @@ void MessageCollective::begin_broadcast() {
   };
 }
 
-// The root sends a share to each other member, and these exchange their shares. While a piece comes
-// from the root, the members exchange the piece before it.
+// The root sends a share to each other member, and these members exchange their shares. While a
+// piece arrives from the root, the members exchange the previous piece.
 void MessageCollective::begin_divided_broadcast() {
   const std::int64_t root = call_.root.value();
   for (std::int64_t k = 0, place = 0; k < size_; ++k) {

@@ -17,7 +17,7 @@ namespace {
 
 using mpi::check;
 
-// NCCL matches messages by their order alone, so those on device memory have no tag.
+// NCCL matches messages only by their order, so messages on device memory have no tag.
 constexpr std::int64_t no_tag = -1;
 
 // The value of Header::receives with which a member takes back a receive.
@@ -25,7 +25,7 @@ constexpr std::uint8_t takes_back = 2;
 
 }  // namespace
 
-// What an end says about a message.
+// What one end of a message tells the other end about it.
 struct MessageComparison::Header {
   std::uint64_t mark = 0;
   std::uint8_t operation = 0;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reductions as messages: each member sends every other one what that one reduces, and combines in
-// group order what it gets. The results then go to the members that need them. While a piece is
-// combined, the contributions to the next piece are on their way.
+// Reductions as messages: each member sends to every other member the part that this other member
+// reduces, and combines the parts that it receives in group order. The results are then sent to the
+// members that need them. While a piece is combined, the contributions to the next piece are in
+// flight.
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -12,14 +13,14 @@
 
 namespace rankmesh::detail {
 
-// One member reduces everything, or each member a share.
+// Either one member reduces all elements, or each member reduces a share.
 std::vector<MessageCollective::Share> MessageCollective::shares_of_reduction(
     std::int64_t owner) const {
   const std::int64_t unit = call_.user == nullptr
                                 ? static_cast<std::int64_t>(size_of(call_.in.type))
                                 : static_cast<std::int64_t>(call_.user->element_bytes());
   const std::int64_t count = call_.in.bytes() / unit;
-  // Of two members, one sends everything to the root, and nothing has to come back.
+  // With two members, one sends all elements to the root, and nothing has to be sent back.
   const bool is_rooted_pair = size_ == 2 && call_.operation == Operation::reduce;
   const bool is_divided = call_.in.bytes() > largest_undivided && !is_rooted_pair;
   std::vector<Share> shares(static_cast<std::size_t>(size_));
@@ -51,7 +52,7 @@ void MessageCollective::begin_reduction(Result result, std::vector<Share> shares
                                 : static_cast<std::int64_t>(call_.user->element_bytes());
   steps_ = pieces() + 1;
   const Share own = piece_of(self_, 0);
-  // Of each member, a piece that is combined and one that is on its way.
+  // For each member, a piece that is being combined, and a piece that is in flight.
   reserve_scratch((steps_ > 2 ? 2 : 1) * size_ * own.count * unit_);
   const Share& share = shares_[static_cast<std::size_t>(self_)];
   if (result == Result::of_own_share)

@@ -97,7 +97,8 @@ void all_reduce_in_two_steps(const std::byte* in, std::byte* out, int count, Dat
                              MPI_Op op, MPI_Comm comm) {
   const Shares s{count, type, comm};
   std::byte* own = out + s.bytes * static_cast<std::size_t>(s.rank);
-  // The rest comes first: in place, the next step overwrites the beginning of the buffer only.
+  // The rest comes first, because in place the next step overwrites only the beginning of the
+  // buffer.
   if (s.rest > 0)
     check(MPI_Allreduce(in == out ? MPI_IN_PLACE : static_cast<const void*>(in + s.rest_at),
                         out + s.rest_at, s.rest, s.native, op, comm),

@@ -180,7 +180,8 @@ void MpiCall::reduce_scatter() {
 }
 
 // MPI_Reduce_scatter needs blocks without gaps, whose sum fits in an int. Otherwise each block is a
-// reduction of its own. Only the counts decide, because displacements may differ between members.
+// reduction of its own. This depends only on the counts, because displacements may differ between
+// members.
 void MpiCall::reduce_scatter_v() {
   const Blocks& blocks = *call_.in_blocks;
   std::int64_t total = 0;

@@ -57,7 +57,8 @@ void WrongLength::throw_in(const std::string& activity) const {
   throw UsageError{fmt::format("{}: {}", activity, message()), hint()};
 }
 
-// Some libraries of MPI store the length of the whole message, others that of the part that fits.
+// Some MPI libraries store the length of the whole message, others the length of the part that
+// fits.
 std::optional<WrongLength> WrongLength::of(int code, const MPI_Status& status,
                                            std::int64_t expected) {
   int error_class = MPI_SUCCESS;
@@ -164,8 +165,8 @@ bool MpiMessage::test() {
                            [&] { return MPI_Test(&send_, &done, MPI_STATUS_IGNORE); }),
           "MPI_Test");
   }
-  // MPI may still use the memory of the send, so the error of the receive is thrown when both have
-  // ended.
+  // MPI may still use the memory of the send, so the error of the receive is thrown only when both
+  // operations have ended.
   if (is_in_mpi()) return false;
   if (wrong_length_) throw WrongLength{*wrong_length_};
   return true;

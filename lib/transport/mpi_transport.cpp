@@ -77,7 +77,7 @@ class MpiCollective final : public Pending {
   [[nodiscard]] bool is_in_mpi() const override { return !complete_; }
 
  private:
-  // MPI raises errors on the communicator, and those of MPI_Testall on MPI_COMM_WORLD.
+  // MPI raises errors on the communicator, and errors of MPI_Testall on MPI_COMM_WORLD.
   template <class Action>
   void returning_errors(Action&& action) {
     std::optional<mpi::ReturnedErrors> of_comm, of_world;
@@ -91,7 +91,8 @@ class MpiCollective final : public Pending {
     return call;
   }
 
-  // A copy, because the program's may end before an operation that is given up.
+  // A copy, because the program's object may be destroyed while an operation that was given up is
+  // still in progress.
   std::unique_ptr<UserReduction> user_;
   Call call_;
   MPI_Comm comm_;
@@ -145,7 +146,8 @@ class detail::PendingMessages final : public Pending {
   }
 
   KeptCall kept_;
-  // A copy, because the program's may end before an operation that is given up.
+  // A copy, because the program's object may be destroyed while an operation that was given up is
+  // still in progress.
   std::unique_ptr<UserReduction> user_;
   std::shared_ptr<SpareMemory> spare_;
   MessageCollective collective_;

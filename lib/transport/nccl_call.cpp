@@ -61,8 +61,9 @@ std::optional<ncclDataType_t> arithmetic_type(DataType type, const nccl::Library
   return element.per_element == 1 ? std::optional{element.type} : std::nullopt;
 }
 
-// Returns the size of the largest group over which NCCL averages a type well: it rounds the factor
-// 1/size to the type, and below the smallest normal number this loses digits, or all of them.
+// Returns the size of the largest group over which NCCL computes an accurate average of a type.
+// NCCL rounds the factor 1/size to the type. Below the smallest normal number, this loses some or
+// all digits.
 std::int64_t largest_average(DataType type) {
   if (type == DataType::float8_e4m3) return std::int64_t{1} << 6;
   if (type == DataType::float8_e5m2 || type == DataType::float16) return std::int64_t{1} << 14;
@@ -150,8 +151,8 @@ class NcclIssue {
 
  private:
   // With copy engines, NCCL reads the offset of the buffer at the root from the buffer that each
-  // member passes (ncclCeGather and ncclCeScatter in src/ce_coll.cc). Members that are not the root
-  // need not pass one in rankmesh, so only the option calls these functions.
+  // member passes (ncclCeGather and ncclCeScatter in src/ce_coll.cc). In rankmesh, members other
+  // than the root need not pass this buffer, so these functions are called only with the option.
   [[nodiscard]] bool gathers_as_one() const {
     return comm_.prefers_copy_engines() && nccl_.Gather != nullptr && nccl_.Scatter != nullptr;
   }
@@ -250,7 +251,8 @@ class NcclIssue {
     check(nccl_.Recv(out.data, count(out), out_.type, from, comm_.native(), stream_), "ncclRecv");
   }
 
-  // Ends the group also after an exception; otherwise all later calls of the thread would join it.
+  // Ends the group even after an exception; otherwise all later calls of the thread would join the
+  // group.
   template <class Calls>
   void grouped(Calls&& calls) {
     check(nccl_.GroupStart(), "ncclGroupStart");

@@ -27,7 +27,7 @@ class StreamPending final : public Pending {
   StreamPending& operator=(const StreamPending&) = delete;
   void order_before(StreamRef stream) override { event_.make_wait(stream); }
   bool test() override {
-    // Throws if NCCL has failed: the event may then never happen, or happen too early.
+    // Throws if NCCL has failed. In this case the event may never occur, or occur too early.
     if (comm_ != nullptr) (void)comm_->is_ready();
     return event_.query();
   }

@@ -36,7 +36,7 @@ NodeMemory::NodeMemory(std::byte* table, std::vector<Rank> ranks, std::int32_t s
   own.address = reinterpret_cast<std::uint64_t>(token_);
   own.id = ::getpid();
   own.is_off = choice == SingleCopy::off ? 1 : 0;
-  // Release: whoever sees the state sees the values.
+  // Release: a rank that sees the state also sees the values.
   own.state.store(Process::announced, std::memory_order_release);
 }
 

@@ -15,7 +15,7 @@
 namespace rankmesh {
 namespace {
 
-// How often a comparison is looked at before the Waiter polls it, which reads clocks.
+// How often a comparison is polled before the Waiter polls it, which reads clocks.
 constexpr int looks = 200;
 
 // Operations with one buffer do not use the other one.
@@ -133,7 +133,8 @@ void ProgramTransport::queue(const Call& call, Waiter& waiter) {
   }
 }
 
-// Waits until all members have come to the call. Returns whether any uses the asynchronous form.
+// Waits until all members have reached the call. Returns whether any member uses the asynchronous
+// form.
 bool ProgramTransport::meet(const Call& call, Waiter& waiter) {
   if (meeting_.shared != nullptr) {
     const shm::Meeting meeting{call, false};
@@ -173,8 +174,8 @@ void ProgramTransport::carry(const Call& call, Waiter& waiter, std::uint64_t num
   } catch (...) {
     waiter.wait(call, number,
                 [&]() -> bool {
-                  // Members whose operation fails because of another member throw the reason of
-                  // that one.
+                  // If an operation fails because of another member, this member throws the reason
+                  // of that member.
                   if (meeting_.shared != nullptr) meeting_.shared->throw_if_ended();
                   if (meeting_.exchange != nullptr) meeting_.exchange->throw_if_ended();
                   fail(waiter.activity_of(call));
@@ -183,7 +184,8 @@ void ProgramTransport::carry(const Call& call, Waiter& waiter, std::uint64_t num
   }
 }
 
-// Throws the exception that is being handled: an Error as it is, others as TransportError.
+// Rethrows the exception that is being handled: an Error unchanged, any other exception as a
+// TransportError.
 void ProgramTransport::fail(const std::string& activity) const {
   try {
     throw;

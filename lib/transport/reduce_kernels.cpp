@@ -12,8 +12,8 @@ namespace rankmesh::detail {
 namespace {
 
 // The type in which integers are added and multiplied. Overflow of signed integers is undefined, so
-// they are computed as unsigned ones. 8-bit and 16-bit integers need it too: they would be promoted
-// to int, and the product of two uint16 overflows an int.
+// they are computed as unsigned ones. This is also necessary for 8-bit and 16-bit integers: they
+// would be promoted to int, and the product of two uint16 can overflow an int.
 template <class T>
 struct Wrapping {
   using type = T;
@@ -50,10 +50,11 @@ struct Prod {
     return static_cast<T>(static_cast<W>(a) * static_cast<W>(b));
   }
 };
-// The minimum and the maximum of floats are those of NCCL, and minimumNumber and maximumNumber of
-// IEEE 754-2019: a number wins over a NaN, and -0 is below +0. The operands may be exchanged and
-// grouped in any way. Masks and no branches, so that the compiler vectorises the loops. Of two
-// NaNs the result is the NaN whose bits are all 1, whatever their bits are.
+// The minimum and the maximum of floats follow NCCL, and minimumNumber and maximumNumber of IEEE
+// 754-2019: if one operand is NaN, the result is the other one, and -0 is below +0. The operands
+// may be exchanged and grouped in any way. The code uses masks instead of branches, so that the
+// compiler vectorises the loops. If both operands are NaN, the result is the NaN whose bits are all
+// 1, regardless of the bits of the operands.
 struct Min {
   template <class T>
   static T apply(T a, T b) {
@@ -84,7 +85,7 @@ struct Max {
 };
 
 // `out` is `a`, `b` or disjoint from both, so no iteration depends on another one. The pragmas tell
-// the compilers, which otherwise check for overlap at run time.
+// this to the compilers, which would otherwise check for overlap at run time.
 template <class T, class Op>
 [[gnu::always_inline]] inline void loop(T* out, const T* a, const T* b, std::int64_t count) {
 #ifdef __clang__
@@ -96,8 +97,8 @@ template <class T, class Op>
 }
 
 #ifdef __x86_64__
-// The same loop for processors with wider registers than those of every x86-64. The loops of MPI
-// libraries have such versions too.
+// The same loop for processors whose registers are wider than those that every x86-64 has. The
+// loops of MPI libraries have such versions too.
 template <class T, class Op>
 [[gnu::target("avx2"), gnu::flatten]] void loop_of_256_bits(T* out, const T* a, const T* b,
                                                             std::int64_t count) {

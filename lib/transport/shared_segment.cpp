@@ -18,8 +18,8 @@ struct Outcome {  // laid out as MPI_2INT: the highest errno, and the member tha
   int member = 0;
 };
 
-// One attempt to create a segment that all members have mapped. Member 0 broadcasts where its file
-// is, and a reduction tells all members whether one of them failed.
+// One attempt to create a segment that all members have mapped. Member 0 broadcasts the position of
+// its file. A reduction then tells all members whether one of them has failed.
 Outcome attempt(SegmentFile& file, const mpi::CommunicatorView& members, std::size_t bytes,
                 SharedSegment::Backing backing, WaitMonitor& monitor, const WaitPoint& point,
                 const Deadline& deadline) {

@@ -2,8 +2,9 @@
 // How a group in shared memory ends early: its members make different calls, or one of them gives
 // up.
 //
-// The first member that finds something writes it to the group's Finding, in words, so that all
-// members throw the same text. The others read the words; they need no message and no further rank.
+// The first member that finds the reason writes it as text to the group's Finding, so that all
+// members throw the same text. The other members only read this text; they need no message and no
+// other rank.
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
@@ -25,8 +26,9 @@ namespace {
 
 using shm::Finding;
 
-// How long the finder waits for members that have not reached the call, so that it can print what
-// they call. This is a courtesy, so it is short.
+// How long the member that writes the finding waits for members that have not reached the call, so
+// that the text can contain their calls. The text is useful without these calls, so the time is
+// short.
 constexpr Deadline::Duration patience{0.1};
 
 // Writes the finding if no other member has.
@@ -48,7 +50,8 @@ void ShmTransport::throw_if_ended() {
   if (engine_.is_halted()) end_early();
 }
 
-// A member whose process has ended, or that has given up, is reported by those who find that out.
+// If a member's process has ended, or a member has given up, the members that find this out report
+// it.
 void ShmTransport::throw_if_unreadable(const std::optional<shm::FailedRead>& failed) const {
   if (!failed || failed->code == 0 || failed->code == ESRCH) return;
   const auto name = [&](std::size_t k) {
@@ -162,7 +165,8 @@ detail::BlockCounts ShmTransport::counts_at(std::uint64_t step) const {
 std::string ShmTransport::call_text(std::size_t member, std::uint64_t step,
                                     const detail::BlockCounts& block_counts) const {
   const shm::Engine::Published other = engine_.published(member, step);
-  // All members have made the same calls before this one, so it has the same number on all of them.
+  // All members have made the same calls before this one, so the call has the same number on all of
+  // them.
   const bool is_own_call = engine_.published(engine_.group().self, step).is_there;
   const std::uint64_t call = is_own_call ? engine_.call_of(step) : engine_.calls() + 1;
   const auto& names = place_.names_of_coordinators;

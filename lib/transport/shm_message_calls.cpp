@@ -27,7 +27,7 @@ std::string text_of(const shm::Envelope& envelope) {
 
 }  // namespace
 
-// What a call sends and what it receives. It must not move while a message is under way.
+// What a call sends and what it receives. It must not move while a message is in flight.
 struct ShmTransport::Halves {
   explicit Halves(const Call& call)
       : sends{call.operation != rankmesh::Operation::recv},
@@ -54,7 +54,7 @@ struct ShmTransport::Halves {
 
 // A message in flight, or both messages of a send_recv. MPI carries the elements of large messages.
 // The receive of a blocking call begins when the message has been announced, so nothing is left in
-// MPI if no message comes. The receive of an asynchronous call begins at once, so that MPI makes
+// MPI if no message arrives. The receive of an asynchronous call begins at once, so that MPI makes
 // progress in the program's own calls, too.
 class ShmTransport::PendingMessage final : public Pending {
  public:
@@ -65,7 +65,7 @@ class ShmTransport::PendingMessage final : public Pending {
         pauses_{is_async ? 0 : transport.pauses_},
         yields_{is_async ? 0 : yields_of_messages} {
     shm::Messages& messages = *transport_.messages_;
-    // The receive first: it takes messages out of the ring.
+    // The receive begins first, because it takes messages out of the ring.
     if (!halves_.in.is_complete) messages.begin_receive(halves_.in);
     if (!halves_.out.is_complete) messages.begin_send(halves_.out);
     must_receive_ = halves_.receives && halves_.in.is_large() && !messages.crossing();
@@ -105,7 +105,7 @@ class ShmTransport::PendingMessage final : public Pending {
   void cancel() override {
     if (halves_.sends) return;
     transport_.messages_->advance();
-    if (halves_.in.is_complete) return;  // the message has come, or has been announced
+    if (halves_.in.is_complete) return;  // the message has arrived, or has been announced
     if (large_in_ != nullptr)
       large_in_->cancel();
     else
@@ -155,7 +155,7 @@ class ShmTransport::PendingMessage final : public Pending {
     large_in_.reset();
   }
   [[noreturn]] void end_crossing(const shm::Crossing& crossing) {
-    // A receive that has not begun in MPI leaves nothing there.
+    // If the receive has not begun in MPI, nothing is left in MPI.
     if (large_in_ != nullptr) {
       large_in_->cancel();
       advance_large_receive();
@@ -178,7 +178,7 @@ class ShmTransport::PendingMessage final : public Pending {
   ShmTransport& transport_;
   const Call call_;
   Halves halves_;
-  int pauses_, yields_;  // how often a blocking call still looks before it waits for long
+  int pauses_, yields_;  // how often a blocking call still polls before it waits for long
   bool must_receive_ = false;
   bool was_cancelled_ = false;
   std::unique_ptr<Pending> large_in_, large_out_;

@@ -12,15 +12,14 @@
 namespace rankmesh {
 namespace {
 
-// How often a member looks before it gives its core away: about half a millisecond where each
-// member has a core. Where members share cores, the one that is waited for is likely to need this
-// core.
+// How often a member polls before it yields its core: about half a millisecond if each member has a
+// core. If members share cores, the member for which it waits probably needs this core.
 constexpr int pauses_with_own_core = 10000;
 constexpr int pauses_on_shared_core = 8;
-// How often it gives its core away before it waits through the Waiter, which reads clocks, drives
-// MPI's progress and answers questions.
+// How often a member yields its core before it waits through the Waiter, which reads clocks, makes
+// progress in MPI and answers questions.
 constexpr int yields = 200;
-// How often an unfinished operation is polled between two looks for members that have left.
+// How often an unfinished operation is polled between two checks for members that have left.
 constexpr int polls_per_look = 16;
 
 }  // namespace
@@ -42,7 +41,8 @@ class ShmTransport::Operation final : public Pending {
     transport_.engine_.advance();
   }
   ~Operation() override {
-    // The engine still refers to the record, and other members to its buffers, so it is leaked.
+    // The engine still refers to the record, and other members to its buffers, so the record is
+    // leaked.
     if (!record_->progress.is_complete()) (void)record_.release();
   }
   bool test() override { return transport_.try_to_complete(record_->progress); }
@@ -116,7 +116,7 @@ void ShmTransport::meet(const shm::Meeting& meeting, Waiter& waiter) {
   poll(progress, meeting, waiter);
 }
 
-// Waits for an operation that has begun, and notes its times and its end in the record.
+// Waits for an operation that has begun, and writes its times and its end to the record.
 void ShmTransport::poll(shm::Progress& progress, const Call& call, Waiter& waiter) {
   if (progress.entry == nullptr) return poll_unrecorded(progress, call, waiter);
   record::format::Header& header = *place_.recording.record;

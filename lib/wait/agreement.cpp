@@ -134,7 +134,7 @@ bool Agreement::differs(const mpi::CommunicatorView& comm, WaitMonitor& monitor,
                        comm.native(), &request),
         "MPI_Iallreduce");
   reduction.wait(request, monitor, point, deadline);
-  // A rank that has given up may have done its part of the reduction before.
+  // A rank that has given up may have completed its part of the reduction before.
   monitor.require_not_given_up(point);
   const auto& most = reduction->most;
   return most[0] != 0 || most[1] != ~most[3] || most[2] != ~most[4];

@@ -23,8 +23,8 @@ void ControlPlane::leave_by_destruction(bool is_by_exception) noexcept {
 void ControlPlane::leave_by_exception(const std::string& reason) noexcept {
   try {
     if (context_->board && !context_->board->is_open()) return;
-    // The ranks on other nodes get a message, which nobody waits for; before there is a board, all
-    // ranks do.
+    // The ranks on other nodes get a message, for which no rank waits. Before there is a board, all
+    // ranks get this message.
     if (comm_ && mpi::is_active()) monitor.leave(reason);
     leave(Presence::failed, reason);
   } catch (const std::exception&) {

@@ -18,8 +18,8 @@ constexpr std::int64_t notice = 250'000'000;  // nanoseconds
 
 }  // namespace
 
-// Several threads may wait in several meshes. Then a rank that waits in one mesh may still make the
-// calls of another one.
+// Several threads may wait in several meshes. In this case, a rank that waits in one mesh may still
+// make calls of another mesh.
 DeadlockWatch::~DeadlockWatch() {
   own_.needs(own_.own_slot()).clear();
   if (!mpi::has_one_thread()) return;
@@ -85,8 +85,8 @@ bool DeadlockWatch::is_intact(const NodeBoard& board, const Circle& circle) {
   });
 }
 
-// Whether every rank has determined once more for whom it waits, since the circle was found. The
-// first check after that may have begun before.
+// Whether every rank has again determined for which ranks it waits since the circle was found. Two
+// checks are necessary, because the first one may have begun before the circle was found.
 bool DeadlockWatch::is_confirmed(const NodeBoard& board, const Circle& circle) {
   return std::ranges::all_of(circle, [&](const Link& link) {
     const auto now = board.needs(link.slot).read();

@@ -22,7 +22,8 @@ namespace {
 
 using record::Finding;
 
-// A node with many ranks may take longer; its other ranks are then left out.
+// Reading the records of a node with many ranks may take longer; the remaining ranks are then left
+// out.
 constexpr Deadline::Duration time_limit{0.2};
 constexpr std::size_t most_findings = 3;
 // The report at the end of a job takes 8 KiB, and the message comes first.

@@ -25,7 +25,7 @@ OpenBoards::OpenBoards() {
                      instance().boards_.clear();
                      instance().mutex_.unlock();
                    });
-  // A rank that ends the job by a message of its own is not reported by its peers too.
+  // If a rank ends the job with its own message, its peers do not report its end.
   mpi::on_last_words([] {
     instance().for_each([](NodeBoard& board) { (void)board.claim_end_report(board.self()); });
   });

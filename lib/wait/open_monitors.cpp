@@ -13,7 +13,7 @@
 namespace rankmesh::detail {
 namespace {
 
-// Returns the wait for the members of another mesh. Its key is that of no wait of theirs.
+// Returns the wait for the members of another mesh. No wait of these members has its key.
 WaitPoint seen_from_another_mesh(const WaitPoint& point) {
   std::string activity =
       point.activity.substr(0, sizeof Note::activity - 1 - record::in_another_mesh.size());

@@ -15,8 +15,9 @@ namespace {
 constexpr const char* deadlock_hint =
     "make the calls of groups, and of meshes, that share ranks in the same order on all of them";
 constexpr const char* ended_hint = "check why that rank ended";
-// A wait asks the other members twice: at most `longest_lead` before the deadline, so that they can
-// still answer in time, and at the deadline, to find out what they do then.
+// A wait asks the other members twice. The first time is at most `longest_lead` before the
+// deadline, so that they can answer in time. The second time is at the deadline, to find out what
+// they do then.
 constexpr double longest_lead = 0.5;
 constexpr Deadline::Duration first_grace{0.1};
 constexpr Deadline::Duration second_grace{0.3};
@@ -29,8 +30,9 @@ double stall_lead(double stall) { return std::min(stall_grace.count(), stall / 2
 
 }  // namespace
 
-// On a communicator that the program also uses, a message may be its own. There, nothing is
-// received before the wait has lasted so long that something is probably wrong.
+// On a communicator that the program also uses, a message may belong to the program. On such a
+// communicator, nothing is received until the wait has lasted so long that something is probably
+// wrong.
 Vigil::Vigil(MonitorState& state, const WaitPoint& point, const Deadline& deadline)
     : state_{state},
       point_{point},
@@ -77,7 +79,7 @@ WaitNotice Vigil::notice() const {
 
 // Asks all members that are not on the board of this node.
 void Vigil::ask(Seconds grace) {
-  std::vector<RankAndActivity> before;  // those who do not answer again may do what they did
+  std::vector<RankAndActivity> before;  // members that do not answer again may still do this
   if (inquiry_) before = std::move(inquiry_->answers);
   inquiry_ = Inquiry{++state_.questions, Deadline{grace}, {}, std::move(before)};
   for (const int member : point_.members)
@@ -104,8 +106,8 @@ void Vigil::receive_answers() {
   }
 }
 
-// A member that has left will never come. It may have done its part before, so the condition of the
-// wait gets another moment.
+// A member that has left never reaches the wait point. It may have done its part before it left, so
+// the condition of the wait is polled for another moment.
 void Vigil::hear() {
   const Verdict* departure = state_.hear(point_);
   if (departure == nullptr) return;
@@ -129,8 +131,8 @@ bool Vigil::is_present(const RankActivity& activity) const {
   return activity.kind == RankActivity::Kind::waits && activity.key == point_.key;
 }
 
-// When the end of the wait is clear, other members are about to leave their waits too. What they
-// did before goes into the finding.
+// When it is certain how the wait ends, other members are about to leave their waits too. The
+// finding contains what they did before.
 void Vigil::note_activities() {
   for (const int member : point_.members)
     if (member != state_.comm.rank()) noted_.push_back({Rank{member}, activity_of(member)});
@@ -162,8 +164,8 @@ std::vector<RankAndActivity> Vigil::absent(std::vector<int>* present) const {
   return ranks;
 }
 
-// A member of this node that has failed will never come. It may have done its part before, so the
-// condition of the wait gets another moment.
+// A member of this node that has failed never reaches the wait point. It may have done its part
+// before it failed, so the condition of the wait is polled for another moment.
 void Vigil::look_for_failures() {
   if (local_.empty() || NodeBoard::now() < next_check_) return;
   next_check_ = NodeBoard::now() + check_interval;
@@ -181,7 +183,7 @@ void Vigil::look_for_failures() {
   diagnose(NodeDiagnosis::Known::missing);
 }
 
-// Members of one group that wait in another call of it are not part of a circle: they learn the
+// Members that wait in another call of the same group are not part of a circle. They learn the
 // reason from the ranks that throw here.
 void Vigil::look_for_deadlock() {
   if (!point_.needed || local_.empty() || NodeBoard::now() < next_deadlock_check_) return;
@@ -208,7 +210,7 @@ void Vigil::throw_deadlock() {
 }
 
 // Says what the members do. The two ends of a message, or the members of a ring, may wait in calls
-// that do not fit each other.
+// that do not match.
 std::string Vigil::what_members_do(const std::vector<RankAndActivity>& absent) const {
   if (!absent.empty()) return describe(absent, state_.names);
   std::vector<RankAndActivity> all;
@@ -244,8 +246,8 @@ void Vigil::look_for_stall() {
   if (next_stall_ <= 0 || state_.context->log == nullptr || !state_.context->log->is_heard())
     return;
   const double seconds = static_cast<double>(NodeBoard::now() - begin_) * 1e-9;
-  // Members are asked before, so that the report comes in time. On its own communicator, the
-  // program may go on long before it receives a question.
+  // Members are asked before the report is due, so that it appears in time. On a communicator of
+  // the program, a member may continue for long before it receives a question.
   if (seconds < next_stall_ - stall_lead(next_stall_)) return;
   if (!stall_inquiry_) {
     const bool may_ask = state_.audience == WaitMonitor::Audience::own;

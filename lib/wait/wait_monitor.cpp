@@ -86,8 +86,8 @@ void MonitorState::tell(const WaitPoint& point, const std::string& why, const Ve
   for (const int member : point.members) {
     if (member == comm.rank()) continue;
     const bool is_present = std::ranges::find(present, member) != present.end();
-    // A rank that is not here might never receive a message on a communicator of the program, and
-    // where the point may repeat, it might take the message for one about its next wait.
+    // A rank that does not wait here might never receive a message on a communicator of the
+    // program. If the point may repeat, such a rank might apply the message to its next wait.
     if (is_present || (audience == WaitMonitor::Audience::own && !point.may_repeat))
       send(member, verdict_tag, is_present ? finding : verdict);
   }

@@ -77,10 +77,10 @@ struct WatchedBoard {
     return ranks.empty() ? "" : "; others on this node: " + describe(ranks, names);
   }
 
-  // Looks at the next rank of the node. If that rank has failed, it looks at the following one too,
-  // and so on up to a rank that has not failed. So one living rank watches each rank. Only ranks
-  // that disappeared are reported: a rank that an exception has ended knows why, and the errors of
-  // its peers contain its reason.
+  // Checks the next rank of the node. If this rank has failed, it checks the following rank too,
+  // and so on, up to a rank that has not failed. Therefore each rank is watched by one living rank.
+  // Only ranks that disappeared are reported: if an exception has ended a rank, the rank itself
+  // reports the reason, and the errors of its peers contain it.
   void add_ended_ranks(std::vector<std::string>& texts) const {
     const std::vector<Rank>& ranks = board->ranks();
     const auto self =
@@ -190,7 +190,7 @@ WatchedMesh::WatchedMesh(const WaitContext& context, const RankNames& names)
 
 WatchedMesh::~WatchedMesh() {
   if (watchdog_ == nullptr) return;
-  // In a child process the thread does not exist, and its mutex may have been locked.
+  // In a child process, the thread does not exist, and the mutex may be locked for ever.
   if (::getpid() == process_)
     watchdog_->remove(board_);
   else

@@ -13,7 +13,8 @@ namespace meshinfo {
 
 using rankmesh::UsageError;
 
-// The digits are read here, because CLI11 takes 010 for 8 and cuts numbers that exceed 64 bits.
+// This function itself reads the digits, because CLI11 reads 010 as 8 and truncates numbers that
+// exceed 64 bits.
 CLI::Option* add_number(CLI::App& command, const std::string& name, const std::string& description,
                         std::function<void(std::int64_t)> store) {
   const auto read = [name, store = std::move(store)](const CLI::results_t& texts) {

@@ -37,7 +37,7 @@ struct MeshArguments {
 };
 
 // Sorts words that may come in any order: one that has '=' or ends in .toml is the mesh, and the
-// others are `rest`. If none is the mesh, the mesh is that of the environment variable RANKMESH.
+// others are `rest`. If none is the mesh, the environment variable RANKMESH gives the mesh.
 // @throws UsageError if two words are meshes.
 void sort_words(MeshArguments& mesh, std::vector<std::string>& rest);
 

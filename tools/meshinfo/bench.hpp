@@ -47,7 +47,7 @@ std::vector<std::string> reduction_names();
 // Adds the options that bench and tune share.
 void add_size_options(CLI::App& command, BenchOptions& options);
 
-// Whether the name is asked for, and has groups that communicate.
+// Whether the name is requested, and has groups that communicate.
 bool is_measured(const rankmesh::GroupFamily& family, std::int64_t world_size,
                  const BenchOptions& options);
 

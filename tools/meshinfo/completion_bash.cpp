@@ -7,8 +7,8 @@
 namespace meshinfo {
 namespace {
 
-// bash ends words at "=" and ":" too. So the script reads the words from the line itself, and cuts
-// what bash takes for earlier words from the candidates.
+// bash also ends words at "=" and ":". Therefore the script reads the words from the command line
+// itself. From the candidates, it removes the part that bash treats as earlier words.
 constexpr const char* bash_begin =
     R"(# bash completion for meshinfo, written by: meshinfo completion bash
 _meshinfo() {
@@ -73,8 +73,8 @@ void add_words(const CommandModel& command, std::string& text) {
   }
 }
 
-// The case of a command, and those of the commands below it: its options, what its arguments can
-// be, and the values of its options.
+// The case of a command, and the cases of the commands below it: its options, the possible
+// arguments, and the values of its options.
 void add_cases(const CommandModel& command, std::string& text) {
   std::vector<std::string> options, arguments = names_below(command);
   std::string cases;

@@ -20,7 +20,8 @@ struct DiffOptions {
   OutputOptions output;
 };
 
-// The world size is that of a mesh that leaves it open, since the two sizes may differ.
+// `world_size` is used only if the mesh leaves its size open, because the two meshes may have
+// different sizes.
 rankmesh::MeshPlan plan_of(const std::string& mesh, std::optional<std::int64_t> world_size) {
   const auto spec = rankmesh::MeshSpec::parse(mesh);
   return spec.plan(spec.world_size() ? std::nullopt : world_size);

@@ -22,8 +22,9 @@ struct DoctorOptions {
   double timeout = 60;
 };
 
-// A world of one rank under a launcher of several cannot be compared with the mesh. The finding
-// about the launcher says more than the error that the mesh does not fit.
+// If a launcher started several processes, but the world has one rank, this world cannot be
+// compared with the mesh. The finding about the launcher then says more than the error that the
+// mesh does not fit the world.
 std::optional<rankmesh::MeshPlan> plan_of(const DoctorOptions& options,
                                           const GatheredFacts& facts) {
   if (options.mesh.mesh.empty() || facts.ranks.empty()) return std::nullopt;
@@ -42,7 +43,8 @@ int doctor(const DoctorOptions& options, Job& job) {
         "0 means no time limit"};
   const GatheredFacts facts = job.gather(options.timeout);
   int status = ok;
-  // Under a launcher that does not fit, each process is rank 0 of a world of its own.
+  // If the launcher does not belong to the MPI library, each process is rank 0 of a world of its
+  // own.
   if (!facts.ranks.empty()) {
     const auto plan = plan_of(options, facts);
     const Examination examination{facts.ranks, plan ? &*plan : nullptr};

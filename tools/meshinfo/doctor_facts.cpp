@@ -88,8 +88,8 @@ std::vector<std::string> entries_of(const char* folder) {
   return names;
 }
 
-// The plugin is only looked for if NCCL_NET asks for another network than those of NCCL itself,
-// because a library that is loaded runs code.
+// The function looks for the plugin only if NCCL_NET names a network that is not one of NCCL's own,
+// because loading a library runs code.
 bool finds_net_plugin() {
   const auto net = rankmesh::environment_variable("NCCL_NET");
   if (!net || strcasecmp(net->c_str(), "IB") == 0 || strcasecmp(net->c_str(), "Socket") == 0)

@@ -27,8 +27,8 @@ std::string mpi_library() {
   return {text, static_cast<std::size_t>(length)};
 }
 
-// Gathers one text per rank on rank 0. The counts of MPI are ints, so the ranks send in blocks, in
-// which the texts have less than 2^31 bytes together.
+// Gathers one text per rank on rank 0. The counts of MPI are ints. Therefore the texts are gathered
+// from blocks of ranks whose texts together have less than 2^31 bytes.
 std::vector<std::string> gather_texts(MPI_Comm comm, const std::string& own) {
   constexpr std::size_t most_bytes = std::size_t{512} << 10;
   constexpr int block = 4000;

@@ -69,8 +69,8 @@ void receive(void* data, int bytes, int from, MPI_Comm comm) {
   check(MPI_Recv(data, bytes, MPI_BYTE, from, tag, comm, MPI_STATUS_IGNORE), "MPI_Recv");
 }
 
-// The offset of the other clock against this one: the answer is taken to be from the middle of the
-// round trip, so half of the shortest round trip is the error.
+// The offset of the other clock relative to this clock. The function assumes that the answer was
+// sent in the middle of the round trip, so half of the shortest round trip is the error.
 ClockFacts ask_clock(int other, MPI_Comm comm) {
   constexpr int trips = 16;
   double shortest = std::numeric_limits<double>::infinity();
@@ -118,7 +118,8 @@ void measure_clocks(RankFacts& facts, const NodeLeaders& leaders, StepWatch& wat
   }
 }
 
-// One direction of a ping: the shortest of several, so that a busy moment does not count.
+// The time of a ping in one direction: the shortest of several pings, so that a busy moment has no
+// influence.
 double shortest_ping(int other, std::vector<char>& data, int trips, bool asks, MPI_Comm comm) {
   const int bytes = static_cast<int>(data.size());
   double shortest = std::numeric_limits<double>::infinity();
@@ -144,8 +145,8 @@ LinkFacts measure_link(int other, bool asks, MPI_Comm comm) {
 }
 
 // The nodes form a ring, in which each measures the connection to the next one. A node takes part
-// in one measurement at a time: those that begin at even nodes come first, then the odd ones, and
-// the last one of a ring of odd length by itself.
+// in one measurement at a time: first the measurements that begin at even nodes, then those that
+// begin at odd nodes. In a ring of odd length, the last measurement runs separately.
 void measure_links(RankFacts& facts, const NodeLeaders& leaders, StepWatch& watch) {
   const int size = leaders.size;
   const int next = (leaders.self + 1) % size;

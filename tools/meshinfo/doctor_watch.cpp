@@ -34,8 +34,8 @@ void StepWatch::begin(std::string name) {
   changed_.notify_all();
 }
 
-// MPI may be called by one thread only, so the process ends without MPI_Abort; the launcher then
-// ends the job.
+// Only one thread may call MPI, so this thread ends the process without MPI_Abort. The launcher
+// then ends the job.
 void StepWatch::run() {
   std::unique_lock lock{mutex_};
   while (!is_over_) {

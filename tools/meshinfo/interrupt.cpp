@@ -16,7 +16,7 @@ std::atomic<bool> has_path{false};
 std::atomic<bool> has_line{false};
 static_assert(std::atomic<bool>::is_always_lock_free);
 
-// Ends the process by the same signal, so that a shell and a launcher see how it ended.
+// Ends the process with the same signal, so that a shell and a launcher see why the process ended.
 void end_by(int signal) {
   if (has_path) unlink(path_to_remove);
   constexpr char clear[] = "\r\x1b[K";

@@ -95,9 +95,9 @@ LiveFacts gather_facts(rankmesh::Mesh& mesh) {
   return facts;
 }
 
-// Opens the mesh with the devices that are asked for, or without devices if the ranks cannot use
-// them together; then `trouble` has the reason. A mesh that is wrong by itself fails in both
-// attempts, with the same error.
+// Opens the mesh with the requested devices. If the ranks cannot use them together, opens it
+// without devices; `trouble` then has the reason. If the mesh itself is invalid, both attempts fail
+// with the same error.
 std::shared_ptr<rankmesh::Mesh> open_mesh(const std::string& text, const std::string& devices,
                                           std::string& trouble) {
   rankmesh::MeshOptions options;
@@ -158,8 +158,8 @@ void Job::abort(int status) {
   if (state_ != nullptr && state_->size > 1) MPI_Abort(MPI_COMM_WORLD, status);
 }
 
-// If the launcher does not fit the MPI library, each process is rank 0 of a world of its own. Then
-// the first process prints.
+// If the launcher does not belong to the MPI library, each process is rank 0 of a world of its own.
+// Then the first process prints.
 bool Job::prints() const {
   if (state_ == nullptr || mismatch_of(state_->size)) return is_printing_rank();
   return state_->rank == 0;

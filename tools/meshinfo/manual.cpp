@@ -112,7 +112,7 @@ void write_pages(const CommandModel& command, const std::string& folder) {
   for (const CommandModel& below : command.commands) write_pages(below, folder);
 }
 
-// Today, or the day on which the sources were released if the packager says it.
+// The present date, or the release date of the sources if the packager has set it.
 std::string date_text() {
   const char* release = std::getenv("SOURCE_DATE_EPOCH");
   const std::time_t when = release == nullptr ? std::time(nullptr) : std::atoll(release);

@@ -54,7 +54,7 @@ Measure::Measure(GroupCoordinator* group, std::int64_t group_size, std::int64_t 
     : group_{group}, group_size_{group_size}, kind_{memory} {
   if (group == nullptr) return;
   if (memory == MemoryKind::device) stream_ = group->stream();
-  // At least a block for every member, whatever the type.
+  // At least a block for every member, for every type.
   const auto bytes = static_cast<std::size_t>(std::max(most_bytes, group_size * 8));
   for (int i = 0; i < 2; ++i) {
     host_[i].resize(bytes);

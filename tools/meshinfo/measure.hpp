@@ -14,7 +14,8 @@ namespace meshinfo {
 // The buffers of a rank, large enough for the largest case.
 class Measure {
  public:
-  // `group` is null on ranks that the name leaves out: they only take part in the reductions.
+  // `group` is null on ranks that have no group of this name. These ranks take part only in the
+  // reductions.
   Measure(rankmesh::GroupCoordinator* group, std::int64_t group_size, std::int64_t most_bytes,
           rankmesh::MemoryKind memory);
 

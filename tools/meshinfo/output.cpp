@@ -94,7 +94,7 @@ Format OutputOptions::chosen_format() const {
 
 bool OutputOptions::colour() const {
   const char* no_colour = std::getenv("NO_COLOR");
-  // A launcher gives its ranks terminals of their own, wherever their output goes.
+  // A launcher gives its ranks terminals of their own, regardless of where their output goes.
   return path.empty() && !is_launched() && isatty(STDOUT_FILENO) == 1 &&
          (no_colour == nullptr || *no_colour == '\0');
 }
@@ -112,8 +112,9 @@ constexpr double long_time = 1;  // seconds of writing after which progress is s
 
 namespace {
 
-// Opens a file that has no name yet in the folder of the path, so that nothing is left of it
-// however the process ends. Network file systems cannot do this; then the result is null.
+// Opens a file without a name in the folder of the path, so that no incomplete file remains,
+// regardless of how the process ends. Network file systems do not support this; the result is then
+// null.
 std::FILE* open_nameless(const std::string& path) {
   std::string folder = std::filesystem::path{path}.parent_path().string();
   if (folder.empty()) folder = ".";

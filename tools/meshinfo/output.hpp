@@ -42,9 +42,9 @@ struct OutputOptions {
 };
 
 // The file or the standard output that a report goes to. A closed pipe ends the program quietly
-// with status 0. A file is written without a name, or under a temporary one where the file system
-// cannot do that, and gets its name at the end. So it is never half-written, not even if a signal
-// ends the process; a device or a pipe is written directly.
+// with status 0. A file is written without a name, or under a temporary name if the file system
+// does not support files without a name. It gets its name at the end. Therefore the file is never
+// incomplete, even if a signal ends the process. A device or a pipe is written directly.
 class Output {
  public:
   explicit Output(const std::string& path);

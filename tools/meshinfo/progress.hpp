@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How far long work has come, on the terminal of the user.
+// Shows the progress of long work on the terminal of the user.
 #pragma once
 
 #include <chrono>

@@ -11,8 +11,8 @@ namespace meshinfo {
 enum class Stream { output = 1, error = 2 };
 
 // Returns the columns of the terminal that shows the stream; nothing if it goes elsewhere. A
-// launcher gives its ranks pipes or terminals of their own, so in a job the streams are those of
-// the launcher, which can be seen from its own node only.
+// launcher gives its ranks pipes or terminals of their own. Therefore, in a job, the function uses
+// the streams of the launcher, which only processes on the launcher's node can see.
 std::optional<std::size_t> terminal_columns(Stream stream);
 
 }  // namespace meshinfo

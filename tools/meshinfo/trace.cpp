@@ -27,7 +27,7 @@ void report_remark(const std::string& remark) {
 
 namespace {
 
-// A number is a process id, also where a folder has this name.
+// A number is a process id, even if a folder has this name.
 std::vector<record::Source> sources_of_number(const std::string& number) {
   try {
     return record::sources_of_process(std::stoll(number));
@@ -102,7 +102,7 @@ int print_trace(const TraceOptions& options) {
   return has_trouble ? check_failed : ok;
 }
 
-// An empty value would be taken for an option that was left out.
+// An empty value would have the same effect as an option that was left out.
 void refuse_empty(const CLI::App& command, const char* name, const std::string& value) {
   if (value.empty() && command.count(name) > 0)
     throw UsageError{fmt::format("{} has an empty value", name),

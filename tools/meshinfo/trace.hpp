@@ -32,14 +32,14 @@ std::vector<rankmesh::record::Source> sources_of(const std::string& target);
 // @throws UsageError, DataError  There are none.
 Records read_records(const TraceOptions& options);
 
-// Whether the path is that of a timeline: it ends in .trace.json or .html.
+// Whether the path names a timeline: it ends in .trace.json or .html.
 bool is_timeline(const std::string& path);
 // Writes the timeline of one mesh to a file.
 // @throws UsageError  The records belong to several meshes.
 void write_timeline(const Records& records, const rankmesh::record::Diagnosis& diagnosis,
                     const std::string& path);
 
-// Prints what the job does, again and again, until the job has ended or the user presses Ctrl-C.
+// Prints repeatedly what the job does, until the job has ended or the user presses Ctrl-C.
 void follow(const TraceOptions& options);
 
 // The folder of --collect.

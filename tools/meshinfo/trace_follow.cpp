@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// trace --follow: what a job does, again and again.
+// trace --follow: prints repeatedly what a job does.
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -18,7 +18,8 @@ namespace {
 
 namespace record = rankmesh::record;
 
-// Ranks relate their clocks several times per second, in seconds.
+// Running ranks relate their clocks several times per second. The job has ended if no record has
+// changed for this time, in seconds.
 constexpr double longest_silence = 2;
 
 volatile std::sig_atomic_t is_interrupted = 0;
@@ -43,8 +44,8 @@ bool goes_on(const record::Record& record) {
   return record.presence == record::Presence::open && record.process != record::Process::ended;
 }
 
-// Whether a record was read at another time than before. Copies are read at the same time for ever,
-// and so are the records of processes that have ended on other nodes.
+// Whether the read time of a record has changed. It never changes for copies, and for records of
+// processes on other nodes that have ended.
 bool have_changed(const Records& before, const Records& now) {
   return !std::ranges::equal(before, now, {}, &record::Record::read_at, &record::Record::read_at);
 }

@@ -43,7 +43,8 @@ class LocalTensor {
         count_{place.local_count(self)},
         memory_(static_cast<std::size_t>(count_) * size_of(place.type())) {}
 
-  // Of partial sums, the ranks with the coordinates 0 have the values, and the others zeros.
+  // For partial sums, the ranks with the coordinates 0 have the values, and all other ranks have
+  // zeros.
   void fill() {
     if (!has_summands()) return;
     for_each([&](std::int64_t offset, int value) {

@@ -27,13 +27,14 @@ namespace {
 
 constexpr int rounds = 7;  // each measures every transport once; the median counts
 
-// A transport that is compared, and a mesh whose routes name no other. The comparison is the reason
-// for more than one mesh.
+// A transport that is compared, and a mesh whose routes name no other transport. Each transport
+// needs its own mesh for the comparison.
 struct Candidate {
   std::string transport;
   std::unique_ptr<rankmesh::Mesh> mesh;
-  rankmesh::GroupCoordinator* group = nullptr;  // of the subject at hand; null if it has none here
-  std::unique_ptr<Measure> measure;             // of the subject at hand
+  rankmesh::GroupCoordinator* group = nullptr;  // of the present subject; null if this rank is in
+                                                // none of its groups
+  std::unique_ptr<Measure> measure;             // of the present subject
 };
 
 // Groups that are measured together, and the conditions of the rules that follow.

@@ -14,9 +14,9 @@
 namespace rankmesh {
 
 /// Describes a call in two words and a count. The members of a group publish the descriptors of
-/// their collectives and compare them before the call does anything, and every rank records the
-/// descriptors of its calls. Nothing is hashed or cut off, so a rank can print the call of another
-/// rank without asking it.
+/// their collectives and compare them before the call is carried out. Every rank also records the
+/// descriptors of its calls. No field is hashed or truncated. Therefore a rank that reads the
+/// descriptor of another rank can print the call of that rank without a further message.
 struct CallDescriptor {
   /// Bits of `kind` that say how the call passes its buffers.
   enum Form : std::uint64_t {
@@ -26,7 +26,7 @@ struct CallDescriptor {
     user = 1U << 27,         ///< a reduction of the program
     symmetric = 1U << 28,    ///< the operation works directly on symmetric memory
     on_device = 1U << 29,    ///< the buffers are in device memory
-    meeting = 1U << 30,      ///< the members only compare the call: MPI or NCCL carries it
+    meeting = 1U << 30,      ///< the members only compare the call; MPI or NCCL carries it out
     commutative = 1U << 31,  ///< a reduction of the program that may combine in any order
   };
 
@@ -38,9 +38,8 @@ struct CallDescriptor {
   /// - bits 32 to 63: the root, or the other member of a message (of a send_recv: the destination)
   std::uint64_t kind = 0;
   /// This word holds:
-  /// - bits 0 to 47 of a collective: the rows of a block along an axis, the bytes of an element
-  /// that
-  ///   a user's reduction combines, or in other calls Call::bucket
+  /// - bits 0 to 47 of a collective: the rows of a block along an axis, or the bytes of an element
+  ///   that a user's reduction combines; in all other calls, Call::bucket
   /// - bits 0 to 15 of a message: the tag
   /// - bits 16 to 47 of a message: the source
   /// - bits 48 to 63: Call::family
@@ -72,9 +71,9 @@ struct CallDescriptor {
   [[nodiscard]] int tag() const { return static_cast<int>(detail & 0xffff); }
   /// Returns the family, as an index of Group::names.
   [[nodiscard]] std::size_t family() const { return static_cast<std::size_t>(detail >> 48); }
-  /// The number of elements of one block. For a user's reduction, the number of bytes instead.
-  /// Members of a v-form pass different counts; that of all_to_all is the sum of all blocks that
-  /// the member sends.
+  /// The number of elements of one block. For a user's reduction, the number of bytes instead. In
+  /// v-forms, the members pass different counts. The count of all_to_all_v is the sum of all blocks
+  /// that the member sends.
   std::int64_t count = 0;
 
   /// Returns whether all fields are equal.

@@ -13,10 +13,11 @@
 namespace rankmesh::device {
 
 /// Returns whether the stream is being captured. Cost: one call of cudaStreamIsCapturing.
-/// @throws UsageError if nothing can be added to the stream: its capture is invalidated, or it is
-/// the default stream while a stream that waits for the default stream is captured. NCCL does not
-/// check this: it takes such a stream for one that is not captured, fails in the launch, and its
-/// communicator cannot be used any more.
+/// @throws UsageError if nothing can be added to the stream. This is the case if the capture of the
+/// stream is invalidated. It is also the case if the stream is the default stream, and another
+/// stream that waits for the default stream is being captured. NCCL does not check this. It treats
+/// such a stream as one that is not captured, and the launch fails. The NCCL communicator cannot be
+/// used any more.
 RANKMESH_API bool is_captured(StreamRef stream);
 
 /// Records which CUDA graphs contain operations of which communicators. A communicator must not be
@@ -30,7 +31,7 @@ class RANKMESH_API CapturedGraphs {
  public:
   CapturedGraphs();
   /// If the stream is being captured, records the capture under `name`. Call note() once for each
-  /// operation. If the stream is not being captured, the cost is that of is_captured().
+  /// operation. If the stream is not being captured, this costs as much as is_captured().
   /// @throws UsageError under the same conditions as is_captured().
   /// @return Whether the stream is being captured.
   bool note(StreamRef stream, const std::string& name);

@@ -38,21 +38,21 @@ struct BucketOptions {
 ///     bucket.wait();    // all gradients are averages now
 ///
 /// All members must add buffers of the same counts, types and kinds of memory in the same order. A
-/// collective is issued by the call of add() that fills it. So all ranks issue the collective at
-/// the same place among their other operations. A round ends with wait(). In the first round, the
-/// members compare the buffers of each collective. In later rounds, every member must add the same
-/// buffers as in the first round.
+/// collective is issued by the call of add() that fills it. Therefore all ranks issue the
+/// collective at the same position among their other operations. A round ends with wait(). In the
+/// first round, the members compare the buffers of each collective. In later rounds, every member
+/// must add the same buffers as in the first round.
 ///
 /// add() with one argument reduces with all_reduce: all members get the result. With two arguments,
 /// it reduces with reduce_scatter: each member gets its Slice of the result, whether or not the
 /// number of elements can be divided by the size of the group.
 ///
-/// Cost: one asynchronous all_reduce or reduce_scatter per `bytes` bytes. A change of the type, of
-/// the kind of memory or between the two forms of add() also begins a new collective. In the first
-/// round, each collective is preceded by a blocking all_reduce of 16 bytes. Buffers are copied into
-/// the memory of the collective, and the results are copied back. If a collective has a single
-/// buffer, the buffer is not copied, unless a reduce_scatter cannot divide it evenly. The memory of
-/// the collectives is reused in the next round.
+/// Cost: one asynchronous all_reduce or reduce_scatter per `bytes` bytes. A new collective also
+/// begins if the type or the kind of memory changes, or if the program uses the other form of
+/// add(). In the first round, each collective is preceded by a blocking all_reduce of 16 bytes.
+/// Buffers are copied into the memory of the collective, and the results are copied back. If a
+/// collective has a single buffer, the buffer is not copied, unless a reduce_scatter cannot divide
+/// it evenly. The memory of the collectives is reused in the next round.
 ///
 /// On host memory, the operations make progress in Mesh::progress() (see Work). On device memory,
 /// the copies run on `BucketOptions::stream`, and the collective runs on the group's own stream.
@@ -74,8 +74,8 @@ class RANKMESH_API Bucket {
                   "a Bucket needs a group: write Bucket{mesh[\"dp\"]}, or Bucket{*group}");
   }
   /// @endcond
-  /// Gives up the buffers that were added since the last wait(), and logs a warning if there are
-  /// any: they may not hold the results. Local.
+  /// Abandons the buffers that were added since the last wait(). These buffers may not hold the
+  /// results, so the destructor logs a warning if there are any. Local.
   ~Bucket();
   /// Takes over the contents of another bucket, which cannot be used afterwards.
   Bucket(Bucket&&) noexcept;
@@ -92,8 +92,8 @@ class RANKMESH_API Bucket {
                   "a temporary container ends before its result is there");
     add_buffer(buffer_of(values));
   }
-  /// Adds a buffer of which each member gets a part of the result. After wait(), `mine` holds this
-  /// member's part, and `values` is unchanged. Otherwise like the function above.
+  /// Adds a buffer that is reduced with reduce_scatter. After wait(), `mine` holds this member's
+  /// part of the result, and `values` is unchanged. Otherwise like the function above.
   /// @param mine  As many elements as Slice{values.size(), group} has.
   /// @throws UsageError if `mine` has a different number of elements.
   template <Memory In, WritableMemory Out>
@@ -145,7 +145,7 @@ class RANKMESH_API Bucket {
   }
 
  private:
-  // What was added. `out` is the same memory as `in` if all members get the result.
+  // A buffer that was added. `out` is the same memory as `in` if all members get the result.
   struct Part {
     ConstBuffer in;
     Buffer out;

@@ -16,8 +16,8 @@
 
 namespace rankmesh::exchange {
 
-/// Reports that a file of a checkpoint cannot be written or read, or that it is cut or altered. The
-/// message names the file.
+/// Reports that a file of a checkpoint cannot be written or read, or that it is truncated or
+/// altered. The message names the file.
 class RANKMESH_API FileError : public Error {
  public:
   using Error::Error;  ///< Creates an error from its text and a hint, which may be empty.
@@ -33,16 +33,17 @@ struct SavedTensor {
 /// A tensor that is loaded.
 struct LoadedTensor {
   std::string name;       ///< The name in the file.
-  TensorPlacement place;  ///< Where its elements go. Its type may differ from that in the file.
+  TensorPlacement place;  ///< Where its elements go. Its type may differ from the type in the file.
   TensorTarget target{};  ///< This rank's part.
 };
 
 /// The options of a checkpoint. They must be the same on all ranks.
 struct CheckpointOptions {
-  /// The memory of a rank for elements on the way from and to files, in bytes. It is exceeded if a
-  /// rank's part of a single tensor is larger.
+  /// The memory in which a rank holds elements between the files and the tensors, in bytes. A rank
+  /// uses more memory if its part of a single tensor is larger.
   std::int64_t memory = std::int64_t{256} << 20;
-  /// A file that has as many bytes gets no further tensor. Used by save_checkpoint() only.
+  /// A file that has reached this number of bytes gets no further tensor. Used by save_checkpoint()
+  /// only.
   std::int64_t file_bytes = std::int64_t{4} << 30;
 };
 
@@ -59,9 +60,10 @@ struct StoredTensor {
 /// file system that all ranks share. Collective over the group; blocks.
 ///
 /// The folder has files `model-00001-of-00002.safetensors`, ... in the format of safetensors, which
-/// contain whole tensors without gaps, an index `model.safetensors.index.json`, and
-/// `manifest.json` with checksums of all pieces (see docs/checkpoints.md). All ranks write: each of
-/// them writes pieces of 4 MiB or more of each tensor that is larger.
+/// contain whole tensors without gaps, an index `model.safetensors.index.json`, and `manifest.json`
+/// with checksums of all pieces (see docs/checkpoints.md). All ranks write: a tensor of more than 4
+/// MiB is divided into pieces of 4 MiB or a little more, and the pieces are distributed over the
+/// ranks.
 /// @param root  The folder of all checkpoints. It is created if it does not exist.
 /// @param name  The name of the new folder, for example `step-1000`.
 /// @throws UsageError if a name is empty or occurs twice, or if a source does not fit its place.
@@ -73,14 +75,15 @@ RANKMESH_API void save_checkpoint(GroupCoordinator& group, const std::string& ro
                                   const std::string& name, std::span<const SavedTensor> tensors,
                                   const CheckpointOptions& options = {});
 
-/// Reads tensors from a checkpoint. The group and the places need not be those of the ranks that
-/// have written it. All ranks read pieces, verify their checksums, and send the elements to the
-/// ranks that need them. Collective over the group; blocks.
+/// Reads tensors from a checkpoint. The group and the places may differ from those with which the
+/// checkpoint was saved. All ranks read pieces, verify their checksums, and send the elements to
+/// the ranks that need them. Collective over the group; blocks.
 /// @param folder  The folder of a checkpoint, for example `root`/latest.
 /// @param tensors  Any of the tensors of the checkpoint.
 /// @throws UsageError if the checkpoint does not have a tensor, if a shape differs, if a type
 /// cannot be converted, or if a target does not fit its place.
-/// @throws FileError on the rank that cannot read a file, or that finds it cut or altered.
+/// @throws FileError on the rank that cannot read a file, or that finds a file truncated or
+/// altered.
 /// @throws MismatchError on the other ranks if one rank fails, and on all ranks if they pass
 /// different arguments.
 RANKMESH_API void load_checkpoint(GroupCoordinator& group, const std::string& folder,

@@ -21,7 +21,7 @@ struct ControlQueueOptions {
   /// number if ranks share cores, because each wait of the writer then costs a context switch.
   std::int64_t slots = 256;
   /// The size of a slot in bytes. A message that does not fit into one slot is written in several
-  /// chunks. It may have more chunks than the queue has slots.
+  /// chunks. A message may have more chunks than the queue has slots.
   std::int64_t slot_bytes = 4096;
 };
 
@@ -52,7 +52,7 @@ class RANKMESH_API ControlQueue {
   /// @throws UsageError if the writer is outside the group, or if an option is not positive.
   /// @throws MismatchError on all members if they passed different arguments, which the error
   /// lists, or if the segment cannot be created. If the arguments are invalid on some members only,
-  /// the other members throw it too.
+  /// the other members throw MismatchError too.
   /// @throws TimeoutError if the mesh's timeout passes.
   ControlQueue(GroupCoordinator& group, RankInGroup writer, ControlQueueOptions options = {});
   ~ControlQueue();
@@ -73,15 +73,15 @@ class RANKMESH_API ControlQueue {
   /// @param timeout  The time limit. If `timeout` is empty, the mesh's timeout applies.
   /// @throws TimeoutError if the time limit passes. The error names the late readers. If a part of
   /// the message has already been written, the queue is broken. Otherwise the queue can still be
-  /// used. PeerError if a late reader on this node has ended, or an exception has destroyed its
-  /// mesh.
+  /// used. PeerError if a late reader on this node has ended, or if an exception has destroyed the
+  /// reader's mesh.
   /// @throws UsageError if this rank is a reader, or if the queue has remote readers and the
   /// message is longer than 2^31-1 bytes; ClosedError if the mesh is closed or the queue is broken.
   void write(std::span<const std::byte> message, std::optional<Deadline::Duration> timeout = {});
 
   /// Reads the next message. Only readers may call read(). Blocks until a message arrives.
   /// @throws TimeoutError if the time limit passes. The error names the writer. PeerError if the
-  /// writer is on this node and has ended, or an exception has destroyed its mesh.
+  /// writer is on this node, and it has ended or an exception has destroyed its mesh.
   /// @throws UsageError if this rank is the writer; ClosedError if the mesh is closed or the queue
   /// is broken.
   [[nodiscard]] Bytes read(std::optional<Deadline::Duration> timeout = {});

@@ -127,7 +127,8 @@ class RANKMESH_API ExpertDispatcher {
   /// @throws UsageError if the map is for a different number of ranks, or if the alignment or the
   /// capacity is less than 1.
   /// @throws MismatchError on every rank if the ranks pass different maps or options; the error
-  /// lists them. If the arguments are invalid on some ranks only, the other ranks throw it too.
+  /// lists them. If the arguments are invalid on some ranks only, the other ranks throw
+  /// MismatchError too.
   ExpertDispatcher(GroupCoordinator& group, ExpertMap map, ExpertDispatcherOptions options = {});
   ~ExpertDispatcher();
   /// Takes over the dispatcher. The source can then only be destroyed or assigned to.
@@ -197,11 +198,11 @@ class RANKMESH_API ExpertDispatcher {
     combine(route, ConstBuffer{in.data, in.count, in.type, in.kind},
             ConstBuffer{w.data, w.count, w.type, w.kind}, Buffer{buffer_of(out)}, stream);
   }
-  /// Returns a row of `rows` (route.rows() x H) for each choice: the inverse of dispatch_choices(),
-  /// and a combine() without the sum. The shape of `choices` is T x k x H; the rows of choices that
-  /// are not sent are set to zero. Use this function for the gradient of the weights, which the
-  /// router needs: with H = 1, the experts return one number per row, the product of their result
-  /// with the gradient of `out`. Cost: one all_to_all_v.
+  /// Returns a row of `rows` (route.rows() x H) for each choice. This function is the inverse of
+  /// dispatch_choices(), and does the same as combine() without the sum. The shape of `choices` is
+  /// T x k x H; the rows of choices that are not sent are set to zero. Use this function with H = 1
+  /// for the gradient of the weights, which the router needs. The experts then return one number
+  /// per row: the scalar product of their result and the gradient of `out`. Cost: one all_to_all_v.
   /// @throws UsageError if a size does not fit the route; UnsupportedError if the element type is
   /// not supported.
   template <Memory In, WritableMemory Out>
@@ -214,9 +215,9 @@ class RANKMESH_API ExpertDispatcher {
 
   /// Allocates the scratch memory that `route` needs for rows of `row_bytes` bytes. dispatch(),
   /// combine() and their forms for choices then allocate nothing, so they can be captured into a
-  /// CUDA graph. The graph uses the
-  /// scratch memory and the route: the route must outlive the graph, and no later call may need
-  /// more scratch memory. Local; waits for no work on the device.
+  /// CUDA graph. The graph uses the scratch memory and the route. Therefore the route must outlive
+  /// the graph, and no later call may need more scratch memory. Local; waits for no work on the
+  /// device.
   void reserve(const ExpertRoute& route, std::int64_t row_bytes, MemoryKind kind);
 
  private:

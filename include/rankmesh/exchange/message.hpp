@@ -50,7 +50,8 @@ RANKMESH_API void send_message(GroupCoordinator& group, std::span<const std::byt
 RANKMESH_API Bytes recv_message(GroupCoordinator& group, Peer from, int tag = 0,
                                 std::uint64_t limit = std::uint64_t{1} << 40);
 /// Receives a message from one member if it has arrived; otherwise returns nothing. Does not wait
-/// for the sender to begin; it waits for the rest of a message of more than 1,000 bytes.
+/// for a message that has not arrived. If the message has more than 1,000 bytes, waits for its
+/// second part.
 /// @throws DataError under the same conditions as broadcast_message().
 [[nodiscard]] RANKMESH_API std::optional<Bytes> try_recv_message(
     GroupCoordinator& group, Peer from, int tag = 0, std::uint64_t limit = std::uint64_t{1} << 40);

@@ -52,8 +52,8 @@ class ByteSink final : public std::streambuf {
 
 /// Reads the output of cereal::PortableBinaryOutputArchive. Unlike cereal's input archive, the
 /// reader checks the length of a container against the number of remaining bytes before it resizes
-/// the container. Invalid bytes can therefore make it allocate at most sizeof(element) bytes per
-/// byte of input. The reader also rejects a bool that is neither 0 nor 1.
+/// the container. Therefore invalid bytes can make the reader allocate at most sizeof(element)
+/// bytes per byte of input. The reader also rejects a bool that is neither 0 nor 1.
 class ObjectReader : public cereal::InputArchive<ObjectReader, cereal::AllowEmptyClassElision> {
  public:
   explicit ObjectReader(std::span<const std::byte> bytes)

@@ -53,8 +53,8 @@ namespace rankmesh::exchange {
 /// bucket. gather() issues the all_gather of the next buckets in advance, in the direction in which
 /// the program goes through the buckets. reduce() issues the reduce_scatter of a bucket when all
 /// its tensors have been reduced. On host memory, the operations make progress in Mesh::progress()
-/// (see Work). On device memory, they run on the group's own stream. Where the functions below
-/// wait, the stream in `ShardedBufferOptions::stream` waits, and the host does not.
+/// (see Work). On device memory, they run on the group's own stream. If a function below waits, the
+/// stream in `ShardedBufferOptions::stream` waits for the operations, and the host does not.
 ///
 /// All members must make the same calls in the same order, except for load(), bytes(), tensors()
 /// and buckets(). Which collectives are issued, and by which call, depends only on this order.
@@ -157,7 +157,7 @@ class ShardedBuffer {
   /// Returns this member's part of a bucket, which includes zeros as padding. The part has the same
   /// size on all members, and in all buffers with the same division. The function first waits for
   /// operations in flight that use the part. The memory stays valid as long as the buffer exists.
-  /// With `keep_whole`, it is a part of the whole tensors, so local() overwrites it.
+  /// With `keep_whole`, this memory is a part of the whole tensors, so local() overwrites it.
   /// @throws UsageError if only some tensors of the bucket have been reduced.
   [[nodiscard]] Span mine(std::int64_t bucket) { return span_of(memory_.mine(bucket)); }
   /// Tells the buffer that the members have changed their parts. Whole tensors that gather() has

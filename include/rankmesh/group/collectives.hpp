@@ -174,7 +174,8 @@ class Collectives : public detail::CallIssuer {
   }
 
  private:
-  // The check of the call counts units, so it would divide a struct.
+  // The later check of the call counts units. It would therefore accept blocks that divide a
+  // struct.
   template <class In>
   void require_equal_blocks(In& in) const {
     if constexpr (detail::units_of<In> != 1) require_divisible(std::ranges::size(in));

@@ -37,10 +37,10 @@ struct GroupAccess;
 /// be left out, even if a stream follows.
 ///
 /// Buffers are contiguous ranges in host memory (std::span, std::vector, ...) or a DeviceSpan. `in`
-/// and `out` have the same element type. Counts are in elements and have 64 bits. Elements can have
-/// any trivially copyable type where values are only moved; see MovableElement. A ReduceOp combines
-/// numbers, complex numbers and arrays of them; see ReducibleElement. Values of other types than
-/// numbers are moved as bytes, so messages and records show the number of bytes.
+/// and `out` have the same element type. Counts are in elements and have 64 bits. Operations that
+/// only move values accept elements of any trivially copyable type; see MovableElement. A ReduceOp
+/// combines numbers, complex numbers and arrays of them; see ReducibleElement. Values that are not
+/// numbers are moved as bytes; messages and records then show the number of bytes.
 ///
 /// Host memory: a call blocks until this member's part is complete. Then `out` holds the result,
 /// and the program may change `in`.
@@ -54,11 +54,12 @@ struct GroupAccess;
 /// OwningWork, which keeps the container until the program calls take(). Operations are issued in
 /// the order of the calls.
 ///
-/// An operation is in place if the input and the output are the same memory. Then this must be so
-/// on all members. In an in-place all_gather or gather, `in` is this rank's block of `out`. In an
-/// in-place scatter, the root's `out` is the root's block of `in`. In an in-place reduce_scatter,
-/// which is possible only on devices, `out` is this rank's block of `in`. NCCL does not support
-/// all_to_all in place. If buffers overlap in any other way, the call throws UsageError.
+/// An operation is in place if the input and the output are the same memory. If an operation is in
+/// place on one member, it must be in place on all members. In an in-place all_gather or gather,
+/// `in` is this rank's block of `out`. In an in-place scatter, the root's `out` is the root's block
+/// of `in`. In an in-place reduce_scatter, which is possible only on devices, `out` is this rank's
+/// block of `in`. NCCL does not support all_to_all in place. If buffers overlap in any other way,
+/// the call throws UsageError.
 ///
 /// Reductions of 16-bit and 8-bit floats in host memory are computed in float32, and the result is
 /// rounded once. These reductions need 4 bytes of scratch memory per element of `in` and `out`.
@@ -113,10 +114,10 @@ class RANKMESH_API GroupCoordinator : public NearMisses {
 
   /// Returns the group's MPI communicator, which the mesh owns and close() frees. For a group of
   /// one rank, returns MPI_COMM_SELF. Call the function on all members, in the same order relative
-  /// to the group's other operations: a group inside one node usually has no communicator (see
-  /// MeshOptions::communicators), and the first call creates it, which is collective over the group
-  /// and blocks. This begins with a barrier of the group, whose deadline and errors apply. Later
-  /// calls are local.
+  /// to the group's other operations. A group inside one node usually has no communicator (see
+  /// MeshOptions::communicators). In this case the first call creates it; this is collective over
+  /// the group, and blocks. The creation begins with a barrier of the group. The deadline and the
+  /// errors of this barrier apply. Later calls are local.
   ///
   /// The error handler of the communicator is MPI_ERRORS_RETURN; rankmesh relies on it, so the
   /// program must not set another one. An adopted communicator keeps the handler of the program.

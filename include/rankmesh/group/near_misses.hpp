@@ -230,7 +230,7 @@ class NearMisses : public Scans {
   // clang-format on
   /// @endcond
 
-  /// Refuses at compile time to receive a value of a type that is not a single value.
+  /// Refuses, at compile time, to receive and return a T that is not a single value.
   template <class T>
     requires(!Value<T>)
   RANKMESH_REFUSE(

@@ -42,11 +42,11 @@ class PointToPoint : public UserReductions {
                      [&](auto& v) { return calls::recv(v, resolved(from), tag, stream); });
   }
 
-  /// Returns the number of bytes of the next message from a member with this tag, if the member has
-  /// sent it and this member has not begun to receive it. recv() would then not wait for the
-  /// sender. Otherwise returns nothing. Host memory only. Local; never blocks, and makes progress.
-  /// While a program probes in a loop, rankmesh cannot find deadlocks or missing ranks, because the
-  /// rank does not wait in rankmesh.
+  /// Returns the number of bytes of the next message with this tag from a member, if the message
+  /// has been sent and this member has not begun to receive it. In this case recv() would not wait
+  /// for the sender. Otherwise returns nothing. Host memory only. Local; never blocks, and makes
+  /// progress. While a program probes in a loop, rankmesh cannot find deadlocks or missing ranks,
+  /// because the rank does not wait in rankmesh.
   [[nodiscard]] std::optional<std::int64_t> probe(Peer from, int tag = 0) {
     return arrived(resolved(from), tag);
   }

@@ -16,9 +16,9 @@
 
 namespace rankmesh {
 
-/// The values of all members in group order, and the position of each member's values. It is the
-/// result of those v-forms (operations with blocks of different sizes) that exchange the sizes of
-/// the blocks themselves.
+/// The values of all members in group order, and the position of each member's values. Some v-forms
+/// (operations with blocks of different sizes) exchange the sizes of the blocks themselves. They
+/// return this type.
 template <class T>
 struct GatheredBlocks {
   std::vector<T> values;  ///< The values of all members, in group order.

@@ -27,8 +27,8 @@ concept ScannableElement =
 /// so a function need not be commutative. All functions are collective over the group and block.
 ///
 /// Cost: each member sends up to ceil(log2 n) messages, and one more for exscan(). The messages
-/// have the tag 16383, so messages of the program to the same members must not use this tag while
-/// members are in a scan. In records and errors, they appear as send, recv and send_recv.
+/// have the tag 16383. Therefore the program must not use this tag for messages to the same members
+/// during a scan. In records and errors, a scan appears as send, recv and send_recv.
 class Scans : public ReturnedResults {
  public:
   /// Combines the values element by element, in place.

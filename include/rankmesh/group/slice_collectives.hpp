@@ -72,7 +72,8 @@ class SliceCollectives : public BlockCollectives {
   ~SliceCollectives() = default;
 
  private:
-  // The blocks counted as buffer_of() counts elements. The shape is that of the innermost elements.
+  // Returns the blocks in the units in which buffer_of() counts. The axis counts innermost
+  // elements.
   template <class M>
   static Blocks scaled(const SlicedAxis& axis) {
     return detail::scaled(axis.blocks(), detail::units_per_leaf<M>);

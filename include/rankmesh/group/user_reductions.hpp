@@ -21,13 +21,13 @@ namespace rankmesh {
 /// The members compare the types of the elements if rankmesh knows these types (see DataTypeOf);
 /// for other types they compare the sizes.
 ///
-/// If the function throws on some members, the operation still ends on all members, because MPI has
-/// no way to stop a reduction or to tell the others of the failure. Therefore the results of this
-/// one call are undefined on all members. Each member on which the function threw then throws a
-/// UsageError, in which the exception is nested, and the group is broken. The other members throw a
-/// PeerError with the reason from their next call of the group, or from close(). Members on other
-/// nodes learn the reason only in calls that poll (with the option `deadline` or `check`, and in
-/// asynchronous operations).
+/// If the function throws on some members, the operation still ends on all members, because MPI can
+/// neither stop a reduction nor report the failure to the other members. Therefore the results of
+/// this one call are undefined on all members. Each member on which the function threw then throws
+/// a UsageError, in which the exception is nested. The group is broken afterwards. In their next
+/// call of the group, or in close(), the other members throw a PeerError with the reason. Members
+/// on other nodes learn the reason only in calls that poll (with the option `deadline` or `check`,
+/// and in asynchronous operations).
 ///
 /// Cost: each call creates one MPI_Op and one MPI datatype.
 class UserReductions : public SliceCollectives {

@@ -19,8 +19,8 @@ struct MeshRuntime;
 
 /// Refers to an operation that an `_async` function has started. The buffers must stay valid until
 /// the operation is complete. If the program destroys the Work earlier, the operation continues,
-/// and Mesh::close() waits for it; receives on host memory without a message are cancelled. Copies
-/// of a Work refer to the same operation.
+/// and Mesh::close() waits for it; receives on host memory for which no message has arrived are
+/// cancelled. Copies of a Work refer to the same operation.
 ///
 /// Host memory: rankmesh has no helper threads, so an operation makes progress only inside test(),
 /// wait(), Mesh::progress() and blocking operations of the mesh. An operation that MPI carries out
@@ -58,14 +58,15 @@ class RANKMESH_API Work {
   /// @throws TimeoutError if `timeout` passes. The error names the missing ranks, and the group is
   /// broken afterwards.
   void wait(Deadline::Duration timeout);
-  /// Cancels a receive on host memory. If no message has reached it, the receive ends at once, its
-  /// buffer is unchanged and may be used again, and a later receive gets the message. If a message
-  /// has reached it, blocks until the message has arrived. In both cases the operation is complete
-  /// afterwards. Local; does not involve the sender.
+  /// Cancels a receive on host memory. If no message has been matched with the receive, the receive
+  /// ends at once. Its buffer is unchanged and may be used again, and a later receive gets the
+  /// message. If a message has been matched with the receive, blocks until the whole message has
+  /// arrived. In both cases the operation is complete afterwards. Local; does not involve the
+  /// sender.
   /// @return Whether the receive was cancelled. If not, the buffer holds the message.
-  /// @throws UsageError if the operation is not a receive on host memory: other members take part
-  /// in a collective, a message that was sent cannot be taken back, and NCCL cannot cancel. The
-  /// operation continues.
+  /// @throws UsageError if the operation is not a receive on host memory. Other operations cannot
+  /// be cancelled: other members take part in a collective, a message that was sent cannot be taken
+  /// back, and NCCL has no cancellation. The operation continues.
   /// @throws the exception with which the operation failed.
   bool cancel();
   /// Refuses a time limit without a unit, at compile time.

@@ -18,7 +18,7 @@ concept BufferList =
 template <class R>
 concept Buffers = Memory<R> || BufferList<R>;
 
-/// Calls `f(buffer, number)` for each buffer. One buffer alone has the number 0.
+/// Calls `f(buffer, number)` for each buffer. A single buffer has the number 0.
 template <Buffers R, class F>
 void for_each_buffer(R&& buffers, F&& f) {
   if constexpr (Memory<R>) {

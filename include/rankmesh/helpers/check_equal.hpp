@@ -39,11 +39,11 @@ RANKMESH_API void check_replicas(Mesh& mesh, const std::vector<ReplicaBuffer>& b
 /// of this buffer.
 /// @param values  One host buffer, or a list of host buffers.
 /// @param name    What the values are called in the message.
-/// @throws MismatchError on all members of each group whose members differ. The values that most
-/// members hold are taken as right. If there is no majority, for example in a group of two members,
-/// no values are taken as right, and the message compares with the values of the earlier members.
-/// For each rank with other values, the message gives the coordinates of the rank, the first
-/// element that differs, both values of this element, and the number of elements that differ.
+/// @throws MismatchError on all members of each group whose members differ. The function assumes
+/// that the values that most members hold are right. If there is no majority, for example in a
+/// group of two members, the message compares the values of each member with those of the earlier
+/// members. For each rank with other values, the message gives the coordinates of the rank, the
+/// first element that differs, both values of this element, and the number of elements that differ.
 /// @throws UnknownName if a family does not exist.
 template <Buffers Values>
 void check_equal(Mesh& mesh, const Values& values, const FamilyNames& families,

@@ -21,10 +21,9 @@ namespace rankmesh {
 ///     norm.add(bias_gradient, {"tp"});      // the same on all members of tp: counted once
 ///     const double length = norm.result();
 ///
-/// The mesh must outlive the norm. Families over which all gradients are equal, such as dp after
-/// the gradients were averaged, are not named. The squares are summed in double. The result is
-/// the same on all ranks that take part. A value that is infinite or NaN makes the result
-/// infinite or NaN.
+/// The mesh must outlive the norm. Do not name families over which all gradients are equal, such as
+/// dp after the gradients were averaged. The squares are summed in double. The result is the same
+/// on all ranks that take part. A value that is infinite or NaN makes the result infinite or NaN.
 class RANKMESH_API GlobalNorm {
  public:
   /// Creates a norm over the families over which the model is divided. They must be different

@@ -10,9 +10,9 @@
 
 namespace rankmesh {
 
-/// Returns a prefix for the lines that this rank prints: its number and its coordinates, as in
-/// `[3 pp=0,dp=1,tp=1] `. The prefixes of all ranks have the same length if they have the same
-/// number of digits in their coordinates; smaller numbers of ranks begin with blanks. Local.
+/// Returns a prefix for the lines that this rank prints: its number and its coordinates, as in `[3
+/// pp=0,dp=1,tp=1] `. The prefixes of all ranks have the same length if they have the same number
+/// of digits in their coordinates; rank numbers with fewer digits begin with blanks. Local.
 [[nodiscard]] RANKMESH_API std::string prefix(const Mesh& mesh);
 
 /// Returns the text with prefix() before each of its lines. Local.

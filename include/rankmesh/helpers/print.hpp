@@ -24,8 +24,8 @@ RANKMESH_API void print_once(std::ostream& out, const Mesh& mesh, std::string_vi
 /// gathers and prints them, because a launcher mixes the lines of different processes. Collective
 /// over all ranks; blocks. Cost: a gather_v. Rank 0 holds all texts at once.
 ///
-/// The ranks are those of `mesh["world"]`. If the mesh has a family of this name, the first member
-/// of each of its groups prints the texts of the group.
+/// The ranks are those of `mesh["world"]`. If the mesh has a family with the name `world`, the
+/// first member of each group of this family prints the texts of its group.
 /// @param text  One or more lines. The text of a rank may be empty; then nothing is printed for it.
 RANKMESH_API void print_in_order(Mesh& mesh, std::string_view text);
 RANKMESH_API void print_in_order(std::ostream& out, Mesh& mesh, std::string_view text);

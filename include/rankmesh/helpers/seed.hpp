@@ -19,8 +19,8 @@ namespace rankmesh {
 /// alphabetical order. The seed therefore depends neither on the machine nor on the sizes of the
 /// dimensions, and is the same in every release. Two different lists of coordinates have the same
 /// seed with a probability of 2^-64. Local.
-/// @param number  A number that the program chooses, for example another one for each use. It must
-///                be the same on all ranks.
+/// @param number  A number that the program chooses, for example a different number for each
+///                purpose. It must be the same on all ranks.
 /// @param different_over  Names of dimensions. Without names, all ranks get the same seed.
 /// @throws UnknownName if the mesh has no such dimension; NotMember if this rank is outside the
 /// mesh.

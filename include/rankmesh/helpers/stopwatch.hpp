@@ -13,8 +13,8 @@
 
 namespace rankmesh {
 
-/// The least, the mean and the greatest of the times that the members of a group have measured, in
-/// seconds, and the ranks that measured the least and the greatest time.
+/// The least, the mean and the greatest time that the members of a group have measured, in seconds,
+/// and the ranks that measured the least and the greatest time.
 struct TimeSpread {
   double least = 0;  ///< seconds
   double mean = 0;   ///< seconds
@@ -31,8 +31,9 @@ struct TimeSpread {
 ///     for (step ...) { const auto lap = forward.lap(); model.forward(); }
 ///     print_once(mesh, "forward: " + to_string(forward.spread(mesh["dp"])));
 ///
-/// Work on a device goes on after the calls that queue it. To include it, wait for its stream
-/// before the end of the lap. Thread safety: none; each thread needs its own Stopwatch.
+/// Work on a device continues after the call that queues it has returned. To include this work in a
+/// lap, wait for its stream before the end of the lap. Thread safety: none; each thread needs its
+/// own Stopwatch.
 class RANKMESH_API Stopwatch {
  public:
   /// Ends a lap when it is destroyed. The Stopwatch must exist until then.

@@ -8,8 +8,8 @@
 namespace rankmesh {
 
 /// Divides by means of one multiplication and one shift. The constructor computes the reciprocal of
-/// the divisor, so this is several times faster than the division instruction of the processor. The
-/// result is exact for every dividend that is not negative.
+/// the divisor. Therefore a division is several times faster than the division instruction of the
+/// processor. The result is exact for every dividend that is not negative.
 class Divider {
  public:
   Divider() = default;

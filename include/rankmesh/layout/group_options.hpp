@@ -37,23 +37,24 @@ struct GroupOptions {
   bool lazy = false;
   /// If true, calls of NCCL block until NCCL has accepted the operation, and a thread of rankmesh
   /// aborts the communicator if a call exceeds the timeout. If false, calls of NCCL return at once,
-  /// and rankmesh polls them until they complete or the timeout passes; each call then costs a
-  /// thread that NCCL starts (2.23 and later). In both cases the creation of the communicators is
+  /// and rankmesh polls them until they complete or the timeout passes. In this mode, NCCL starts a
+  /// thread for each call (2.23 and later). In both cases the creation of the communicators is
   /// polled. Before NCCL 2.23, calls never block. The variable NCCL_COMM_BLOCKING overrides the
   /// option.
   bool blocking = true;
   /// The CUDA priority of the stream of the group (GroupCoordinator::stream()). Work in streams
   /// with lower numbers runs first. In an NcclGroup, the operations of families with lower numbers
-  /// are issued first; on device memory, each number becomes an NCCL group of its own.
+  /// are issued first; on device memory, the operations with the same number form one NCCL group.
   int priority = 0;
   std::optional<int> min_ctas{};  ///< minimum number of thread blocks per operation
   /// The maximum number of thread blocks per operation. Fewer blocks need less memory.
   std::optional<int> max_ctas{};
   std::optional<int> cga_cluster_size{};  ///< 0 to 8; see cgaClusterSize in NCCL's manual
   std::optional<int> traffic_class{};     ///< traffic class of the network (NCCL 2.26)
-  /// How many thread blocks NCCL spends (CTAPolicy, NCCL 2.27): 0 is NCCL's choice, 1 prefers fewer
-  /// blocks, and 2 uses none where copy engines can do the work. For all_gather, all_to_all, gather
-  /// and scatter on symmetric memory within one node, 2 leaves all multiprocessors to the program.
+  /// The policy for thread blocks (CTAPolicy, NCCL 2.27): 0 leaves the number to NCCL, 1 prefers
+  /// fewer blocks, and 2 uses copy engines instead of thread blocks where they can do the work. For
+  /// all_gather, all_to_all, gather and scatter on symmetric memory within one node, 2 leaves all
+  /// multiprocessors to the program.
   std::optional<int> cta_policy{};
   std::optional<int> nvls_ctas{};  ///< thread blocks of NVLink SHARP operations (NCCL 2.27)
   /// What the program does with CUDA graphs of the family's operations (graphUsageMode, NCCL 2.29):
@@ -64,9 +65,9 @@ struct GroupOptions {
   std::optional<int> graph_usage_mode{};
   /// If it is greater than 0, the warm-up of the communicators also runs the collectives with
   /// larger messages, of up to this number of bytes. NCCL chooses its algorithms by operation and
-  /// size, and connects the ranks of an algorithm in its first use, where the hosts wait for each
-  /// other. With the warm-up, later operations of these sizes find their connections. The memory is
-  /// freed when the mesh is open.
+  /// size. When an algorithm is first used, NCCL connects its ranks, and the hosts wait for each
+  /// other. After the warm-up, operations of these sizes use existing connections. The memory of
+  /// the warm-up is freed when the mesh is open.
   std::int64_t warm_up_bytes = 0;
   /// The timeout of waits for operations of this family, in seconds. It applies to Work::wait, to
   /// waits for streams, and to NCCL calls that are in progress. If this option is not set, the

@@ -139,8 +139,7 @@ class RANKMESH_API RankSet {
   template <class Take>
   void for_each(Take&& take) const;
 
-  /// One item of the compact form: `first` alone (step 0), `first-last` (step 1),
-  /// or `first-last:step`.
+  /// One item of the compact form: `first` (step 0), `first-last` (step 1), or `first-last:step`.
   struct Item {
     std::int64_t first;  ///< The first rank.
     std::int64_t last;   ///< The last rank.

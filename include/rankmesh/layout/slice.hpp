@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One member's part of a number of elements that need not be divisible.
+// One member's part of n elements. n need not be a multiple of the number of members.
 #pragma once
 
 #include <cstdint>

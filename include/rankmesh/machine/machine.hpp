@@ -64,8 +64,8 @@ class RANKMESH_API Machine {
  public:
   /// @param slots  the number of slots.
   /// @param levels  the levels, outermost first. One level must be of the kind `node`.
-  /// @param devices  the devices of the slots of one node, in the order of the slots. A node with
-  /// more slots uses them again from the first. Empty if they are not known.
+  /// @param devices  the devices of the slots of one node, in the order of the slots. If a node has
+  /// more slots than this list, the list repeats. Empty if the devices are not known.
   /// @throws SpecError if there is no slot, if no level or several levels are of the kind `node`,
   /// if a list of units has the wrong length, or if a unit does not lie inside one unit of the
   /// level before it.
@@ -102,8 +102,8 @@ class RANKMESH_API Machine {
 
   /// Returns the name of the host of a slot.
   [[nodiscard]] std::string host(std::int64_t slot) const;
-  /// Returns the number of a slot on its node. Takes O(1) time on a node level with `size`, and
-  /// O(slots) time otherwise.
+  /// Returns the number of a slot on its node. Takes O(1) time if the `size` of the node level is
+  /// not 0, and O(slots) time otherwise.
   [[nodiscard]] std::int64_t local_slot(std::int64_t slot) const;
   /// Returns the device and the nearest network interface of a slot. Takes as long as local_slot().
   [[nodiscard]] SlotDevice device(std::int64_t slot) const;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reads descriptions of machines: host files, the networks that Slurm and Topograph describe, and
-// the topologies of nodes that nvidia-smi, hwloc and NCCL write, and the running node.
+// Reads descriptions of machines: host files, networks from Slurm and Topograph, and topologies of
+// nodes from nvidia-smi, hwloc and NCCL. Also reads the topology of the node on which this process
+// runs.
 #pragma once
 
 #include <cstdint>
@@ -41,8 +42,8 @@ enum class MachineFormat : std::uint8_t {
 
 /// Combines descriptions into a machine. There may be at most one list of hosts (hostfile,
 /// slurm_job), one network between hosts (slurm_conf, slurm_yaml, topograph), and one topology of a
-/// node (nvidia_smi, hwloc, nccl), which applies to all nodes. MachineNumbers replace descriptions
-/// that are missing.
+/// node (nvidia_smi, hwloc, nccl), which applies to all nodes. MachineNumbers take the place of
+/// missing descriptions.
 class RANKMESH_API MachineReader {
  public:
   MachineReader();
@@ -67,7 +68,7 @@ class RANKMESH_API MachineReader {
   /// `hwloc`); SpecError if the inside of a node has been described before.
   void read_this_node();
 
-  /// Sets the hosts to those of a running job. Replaces a list of hosts.
+  /// Uses the hosts of a running job. Replaces a list of hosts.
   /// @param node_of_rank  the node of each rank.
   /// @param hosts  the name of each node.
   /// @throws SpecError if a description of the hosts has been read before.
@@ -78,8 +79,8 @@ class RANKMESH_API MachineReader {
 
   /// Returns the machine.
   ///
-  /// - The hosts are those of the list of hosts. Without a list, they are the hosts of the network.
-  ///   Without a network, there are as many hosts as `world_size` needs.
+  /// - The machine has the hosts of the list of hosts. Without a list, it has the hosts of the
+  ///   network. Without a network, there are as many hosts as `world_size` needs.
   /// - A host has the number of slots that the list of hosts states. If the list does not state it,
   ///   the number is `ranks_per_node`; if that is not set, the number of GPUs of a node; if the
   ///   node is not described, 1.

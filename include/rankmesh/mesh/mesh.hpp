@@ -43,10 +43,11 @@ enum class NcclCalls : std::uint8_t {
 /// that has a group with this rank. The communicator that the program passes still belongs to the
 /// program. Several meshes can be opened on the same communicator.
 ///
-/// An open mesh communicates only on communicators that it creates itself. While a mesh is opened,
-/// ranks that wait long for others exchange messages with the tags 32765 to 32767 on the program's
-/// communicator, so the program must not use these tags there. The constructor receives all of
-/// these messages before it returns. If it throws, some of them may remain unreceived.
+/// An open mesh communicates only on communicators that it creates itself. While a mesh is being
+/// opened, ranks that wait long for other ranks exchange messages with the tags 32765 to 32767 on
+/// the program's communicator, so the program must not use these tags there. The constructor
+/// receives all of these messages before it returns. If it throws, some of them may remain
+/// unreceived.
 ///
 /// Cost of the construction for P ranks:
 /// - one reduction of 40 bytes
@@ -96,8 +97,8 @@ class RANKMESH_API Mesh : public MeshNearMisses {
   ///
   /// The name `world` stands for the group of all ranks, and `GRID.world` for the group of all
   /// ranks of a grid, unless the mesh has a family of this name. If no family has a group of these
-  /// ranks in this order, the first use of such a name creates the group, as new_group() does;
-  /// therefore it is collective over these ranks, and blocks.
+  /// ranks in this order, the first use of such a name creates the group, as new_group() does.
+  /// Therefore this first use is collective over these ranks, and blocks.
   /// @throws UnknownName if no family has this name. The hint lists the names of the families.
   /// @throws NotMember if no group of the family contains this rank, or if the groups of the family
   /// overlap. Overlapping groups have no coordinators.
@@ -270,7 +271,8 @@ class RANKMESH_API Mesh : public MeshNearMisses {
   /// @throws TimeoutError if some members do not take part. The error names the missing members.
   void close(GroupCoordinator& group);
   /// Closes the group that new_group() or adopt() has returned.
-  /// @throws UsageError also if the pointer is null, as for a group without this rank.
+  /// @throws UsageError also if the pointer is null, as new_groups() returns it for a group without
+  /// this rank.
   void close(const std::shared_ptr<GroupCoordinator>& group);
 
   /// Creates a coordinator for communicators that belong to the program. Local. The mesh does not
@@ -279,7 +281,7 @@ class RANKMESH_API Mesh : public MeshNearMisses {
   /// @param name  A name for the group, for use in messages.
   /// @param nccl  An ncclComm_t for operations on device memory, or null. It must have the same
   ///              ranks in the same order as `comm`, and must use the device of the mesh.
-  /// @param calls Whether NCCL calls on `nccl` block. NCCL has no function that tells it.
+  /// @param calls Whether NCCL calls on `nccl` block. NCCL has no function that returns this mode.
   /// @throws UsageError if the communicators do not match the mesh or each other.
   /// @throws NoDeviceError if `nccl` is given, but the mesh has no devices.
   std::shared_ptr<GroupCoordinator> adopt(MPI_Comm comm, std::string name, ncclComm* nccl = nullptr,

@@ -27,11 +27,11 @@ namespace rankmesh {
 /// operation on device memory therefore runs after the operations of lower priority numbers. Among
 /// operations of equal priority, NCCL promises no order: since 2.26 it orders communicators by a
 /// hash, it sorts the operations of a communicator by size and function, and operations may share a
-/// kernel. Only messages between two ranks keep the order of the calls. So an operation must not
-/// use the result of another one: a call throws UsageError if its memory overlaps the memory of an
-/// earlier call of the batch, and one of the two calls writes it. On host memory, families of equal
-/// priority are issued in the order of the plan, except that pp and then dp come last (`encoder.dp`
-/// is treated as dp).
+/// kernel. Only messages between two ranks keep the order of the calls. Therefore an operation must
+/// not use the result of another operation of the batch. A call throws UsageError if its memory
+/// overlaps the memory of an earlier call of the batch, and at least one of the two calls writes
+/// the common memory. On host memory, families of equal priority are issued in the order of the
+/// plan, except that pp and then dp come last (`encoder.dp` is treated as dp).
 ///
 /// An operation runs after all work that is on its stream when end() is called. This includes work
 /// that the program has put on the stream after it called the operation. The buffers must stay

@@ -30,11 +30,11 @@ enum class DeviceUse : std::uint8_t {
 
 /// Says which groups get an MPI communicator of their own when a mesh is opened.
 enum class Communicators : std::uint8_t {
-  /// Groups that need one: those that span nodes, and groups inside a node if the mesh uses devices
-  /// or transports of the program, or if a rule that is not a default rule gives calls of the group
-  /// to MPI. The other groups use shared memory, and messages on the communicator of the mesh, and
-  /// are opened in less time (docs/performance.md). GroupCoordinator::native_mpi() creates the
-  /// communicator of such a group.
+  /// Groups that need one. Groups that span nodes need one. Groups inside a node need one if the
+  /// mesh uses devices or transports of the program, or if a rule other than a default rule routes
+  /// calls of the group to MPI. All other groups use shared memory, and messages on the
+  /// communicator of the mesh. They are opened in less time (docs/performance.md).
+  /// GroupCoordinator::native_mpi() creates the communicator of such a group.
   as_needed,
   /// All groups of two or more ranks.
   all,
@@ -56,11 +56,12 @@ struct MeshOptions {
   /// span nodes or were adopted, messages between two members, and calls on device memory. Without
   /// this option, only collectives on host memory of groups inside one node are compared.
   /// docs/faults.md says which mistakes are found, and what the comparison costs. If `check` is
-  /// empty, the environment variable `RANKMESH_CHECK` (0 or 1) sets it, or else it is off.
+  /// empty, the environment variable `RANKMESH_CHECK` (0 or 1) sets it. If the variable is not set
+  /// either, the comparison is off.
   std::optional<bool> check{};
-  /// The length of a wait after which it is reported to the log. The report is repeated at doubled
-  /// intervals. If `stall` is empty, the environment variable `RANKMESH_STALL` (in seconds) sets
-  /// it. The default is 30 s.
+  /// A wait that takes longer than this is reported to the log. The report is repeated, and the
+  /// interval doubles each time. If `stall` is empty, the environment variable `RANKMESH_STALL` (in
+  /// seconds) sets it. The default is 30 s.
   std::optional<Deadline::Duration> stall{};
   /// The function that receives the log messages. If `log` is empty, the environment variable
   /// `RANKMESH_LOG` determines where the messages go. If this variable is not set either, rankmesh
@@ -80,18 +81,19 @@ struct MeshOptions {
   std::optional<int> device{};
   /// Allows several ranks to use the same device.
   bool share_devices = false;
-  /// The process that takes each rank of the mesh, by its rank in the communicator of the program:
-  /// the rank r of the mesh is process `reorder[r]`. Arrangement::slots has this form, so a program
-  /// can use a better arrangement without a new launch. The ranks of the mesh then differ from the
-  /// ranks of the communicator; Mesh::rank() returns the rank of this process in the mesh. If
-  /// `reorder` is empty, the ranks are the same.
+  /// Assigns the ranks of the mesh to processes: rank r of the mesh is the process with the rank
+  /// `reorder[r]` in the communicator of the program. Arrangement::slots has this form, so a
+  /// program can use a better arrangement without being launched again. The ranks of the mesh then
+  /// differ from the ranks of the communicator; Mesh::rank() returns the rank of this process in
+  /// the mesh. If `reorder` is empty, the ranks are the same.
   std::vector<std::int64_t> reorder{};
   /// The options of families, by the name of the family. They replace the options of the same
   /// family in a mesh file.
   std::map<std::string, GroupOptions> names{};
   /// Rules that choose the transport of each operation (see RouteTable). To read the rules from a
-  /// file, set `routes` to `@` and the path of the file. These rules come before the rules in the
-  /// environment variable RANKMESH_ROUTES, in the mesh file, and in the defaults, in this order.
+  /// file, set `routes` to `@` and the path of the file. Rules are tried in this order: these
+  /// rules, the rules in the environment variable RANKMESH_ROUTES, the rules in the mesh file, and
+  /// the default rules.
   std::string routes{};
   /// Transports of the program, by their names: lower-case letters, digits and `_`, at most 23
   /// characters. A rule such as `*.*=NAME` makes calls use them. The mesh calls the factories for

@@ -33,8 +33,8 @@ enum class UncleanEnd : std::uint8_t {
 
 /// Initialises MPI in the constructor and finalises MPI in the destructor. If MPI is already
 /// initialised when the constructor runs, this object neither initialises nor finalises MPI, and
-/// does none of the things described below. rankmesh::run() makes an Environment and also
-/// handles exceptions.
+/// does none of the things described below. rankmesh::run() creates an Environment and also handles
+/// exceptions.
 ///
 /// The constructor is collective over MPI_COMM_WORLD if it initialises MPI, and the destructor is
 /// collective if it finalises MPI.
@@ -56,9 +56,9 @@ enum class UncleanEnd : std::uint8_t {
 /// handler writes the text of the exception, and also runs the handler that was set before. The
 /// environment variable RANKMESH_LOG=off silences the lines.
 ///
-/// A static Environment is destroyed by exit(), and also after main has returned. It cannot tell
-/// the two apart, so it ends the job whenever the status of the process is not 0. An Environment
-/// inside main has no such limit.
+/// A static Environment is destroyed both by a call of exit() and after main has returned. It
+/// cannot distinguish these two cases. Therefore it ends the job whenever the status of the process
+/// is not 0. An Environment inside main does not have this limitation.
 class RANKMESH_API Environment {
  public:
   /// @param order  the launch order of NCCL. NCCL reads environment variables when it is loaded, so

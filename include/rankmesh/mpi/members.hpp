@@ -28,8 +28,8 @@ class Members {
   /// @param comm   The communicator, which must outlive the messages of the group.
   /// @param ranks  The ranks of the members in `comm`, in group order.
   /// @param rank   This member.
-  /// @param slot   From 1 to most_slots(); it differs between groups that have a member in
-  ///               common. Messages of the group have the tags slot * tags and above.
+  /// @param slot   A number from 1 to most_slots(). Groups that have a member in common have
+  ///               different slots. Messages of the group have the tags slot * tags and above.
   Members(CommunicatorView comm, std::vector<int> ranks, int rank, std::int64_t slot)
       : comm_{comm},
         ranks_{std::move(ranks)},
@@ -67,7 +67,8 @@ class Members {
 };
 
 /// Returns how many groups can share a communicator: the highest tag of this MPI library, divided
-/// by the tags of a group. MPI guarantees one group's tags only, and then the result is 0.
+/// by the tags of a group. MPI guarantees only as many tags as one group uses. With an MPI library
+/// that has no more tags, the result is 0.
 RANKMESH_API std::int64_t most_slots();
 
 }  // namespace rankmesh::mpi

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Includes <mpi.h> without the deprecated C++ bindings. No other header includes <mpi.h>. It
-// refuses the header of an MPI library other than the one that rankmesh was built with: the types
-// of MPI differ between libraries, so the program would not link.
+// Includes <mpi.h> without the deprecated C++ bindings. No other header includes <mpi.h>. A program
+// does not compile with the header of an MPI library other than the one with which rankmesh was
+// built. The types of MPI differ between libraries, so the program would not link.
 #pragma once
 
 #ifndef OMPI_SKIP_MPICXX

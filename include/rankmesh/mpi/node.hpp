@@ -15,8 +15,8 @@ struct Node {
 
 /// Finds out which ranks share memory. This function is collective over the communicator, and it
 /// blocks. It costs one MPI_Comm_split_type, one broadcast and one reduction within each node, and
-/// one all-gather of 8 bytes per rank. The placement knows the cores: those on which at least one
-/// rank of the node may run.
+/// one all-gather of 8 bytes per rank. The placement contains the number of cores of each node. A
+/// core counts if at least one rank of the node may run on it.
 /// @param own  receives the description of this rank's node, unless `own` is null. The ranks of the
 /// node are in the order of `comm`.
 RANKMESH_API Placement discover_nodes(const CommunicatorView& comm, Node* own = nullptr);

@@ -33,7 +33,7 @@ struct Arrangements {
 /// What arrange() should keep, and how long it may search.
 struct ArrangeOptions {
   /// Families whose groups should not be split over nodes. An assignment that splits fewer of their
-  /// groups is better, whatever the number of bytes.
+  /// groups is better, regardless of the number of bytes.
   std::vector<std::string> kept_in_nodes{};
   /// The limit of the search: the number of swaps of two ranks that it may try. By default, it is
   /// 10,000,000 for up to 128 ranks, and 2,000,000 for more, where each swap takes longer.
@@ -47,10 +47,10 @@ struct ArrangeOptions {
 /// The candidates are all orders of the dimensions, and all foldings. A folding divides each
 /// dimension into factors, one for each level, so that the factors of a level fill its units.
 /// Starting from the best candidates, the search then swaps ranks, and whole groups, as long as a
-/// swap improves the objective. It goes on from changed assignments, and from new ones that fill
-/// the machine's tree unit by unit, until these do not help either. The ranks keep their
-/// numbers, so a preset keeps its order; the launcher must place the ranks in the new slots. The
-/// result depends only on the arguments.
+/// swap improves the objective. If no swap improves the objective, the search continues from
+/// changed assignments, and from new assignments that fill the machine's tree unit by unit. It ends
+/// when these do not help either. The ranks keep their numbers, so a preset keeps its order; the
+/// launcher must place the ranks in the new slots. The result depends only on the arguments.
 /// @throws UsageError if the mesh has more than 2^20 ranks; also the exceptions of
 /// bytes_per_level().
 [[nodiscard]] RANKMESH_API Arrangements arrange(const MeshPlan& plan, const Machine& machine,

@@ -31,7 +31,7 @@ struct PlacementRule {
 /// What a rule has found.
 struct PlacementFinding {
   std::string rule;                    ///< the id
-  Severity severity = Severity::note;  ///< that of the rule
+  Severity severity = Severity::note;  ///< the severity of the rule
   std::string name{};                  ///< the family; empty if the finding concerns the whole mesh
   std::string groups{};  ///< the groups concerned, for example `3 of 8: 0-2`; may be empty
   std::string what;      ///< one sentence
@@ -40,7 +40,7 @@ struct PlacementFinding {
 };
 
 /// Applies all rules that need only a plan and a machine. The result is sorted by severity, errors
-/// first. The time is about that of calling spread_of() for every family.
+/// first. This takes about as long as calling spread_of() for every family.
 /// @param silenced  the ids of rules that are not applied.
 /// @throws SpecError if a silenced id is not the id of a rule; UsageError if a rank has no slot.
 [[nodiscard]] RANKMESH_API std::vector<PlacementFinding> check_placement(
@@ -52,8 +52,8 @@ struct PlacementFinding {
 [[nodiscard]] RANKMESH_API std::vector<PlacementFinding> check_node_loss(const MeshPlan& plan,
                                                                          const Machine& machine);
 
-/// Applies the rule `preset-mismatch`: compares the groups with those of the mesh that the file
-/// claims to be (MeshSpec::same_as). Only names that both meshes have are compared.
+/// Applies the rule `preset-mismatch`: compares the groups with the groups of the mesh that the
+/// file claims to be (MeshSpec::same_as). Only names that both meshes have are compared.
 /// @throws SpecError if the claimed mesh is invalid.
 [[nodiscard]] RANKMESH_API std::vector<PlacementFinding> check_claim(const MeshPlan& plan,
                                                                      std::string_view same_as);

@@ -28,7 +28,7 @@ struct RANKMESH_API ModelFigures {
   std::int64_t hidden = 0;                 ///< h, elements
   std::int64_t kv_hidden = 0;              ///< elements of the keys of one token; 0 means `hidden`
   std::int64_t parameters = 0;             ///< of the whole model, experts included
-  std::int64_t replicated_parameters = 0;  ///< of them, those that tp does not divide (norms)
+  std::int64_t replicated_parameters = 0;  ///< those parameters that tp does not divide (norms)
   std::int64_t sequence = 0;               ///< s, tokens
   std::int64_t batch = 1;                  ///< b, sequences of a microbatch
   std::int64_t microbatches = 1;           ///< m, per pipeline and step
@@ -45,7 +45,8 @@ struct RANKMESH_API ModelFigures {
   std::int64_t expert_layers = 0;      ///< layers with experts
   std::int64_t expert_parameters = 0;  ///< of all experts of all layers
   std::int64_t experts_per_token = 0;  ///< k
-  std::int64_t nodes_per_token = 0;    ///< the nodes that get a token at most; 0: no limit
+  std::int64_t nodes_per_token = 0;    ///< the greatest number of nodes that get a token; 0: no
+                                       ///< limit
   std::int64_t dispatch_bytes = 2;     ///< bytes of an activation that is sent to an expert
   std::int64_t combine_bytes = 2;      ///< bytes of an activation that an expert returns
 
@@ -64,8 +65,8 @@ struct FamilyVolume {
 /// Returns the volumes of the families tp, pp, cp, ep, edp, embd, of dp (or of `dp_cp`, if there is
 /// such a family), and of `tp_dp_cp` if the model has replicated parameters. Families with groups
 /// of one rank, and families with other names, are left out. If the stages of a pipeline send
-/// different numbers of bytes, the volume is their mean, rounded up. That of pp is what two
-/// neighbouring stages send to each other in each direction.
+/// different numbers of bytes, the volume is their mean, rounded up. The volume of pp is the number
+/// of bytes that two neighbouring stages send to each other in each direction.
 /// @throws SpecError if the layers cannot be divided into the stages, or if a figure is missing.
 [[nodiscard]] RANKMESH_API std::vector<FamilyVolume> estimate(const MeshPlan& plan,
                                                               const ModelFigures& model);

@@ -43,9 +43,9 @@ struct FamilyTraffic {
   std::string name;                 ///< the family
   std::int64_t bytes = 0;           ///< bytes that one rank sends
   Pattern pattern = Pattern::ring;  ///< how the members of a group exchange these bytes
-  /// The number of these bytes that leave the node of the rank at most, for example because a token
-  /// is sent to a few nodes only; 0: no limit. It also holds for the levels above nodes. Only with
-  /// Pattern::all_to_all.
+  /// The greatest number of these bytes that leave the node of the rank. There is such a limit, for
+  /// example, if a token is sent to at most a few nodes. 0 means no limit. The limit also applies
+  /// to the levels above nodes. Only with Pattern::all_to_all.
   std::int64_t most_between_nodes = 0;
 };
 
@@ -62,18 +62,18 @@ struct FamilyTraffic {
 
 /// Returns the bytes that leave the units of each level in one step, outermost level first, summed
 /// over all ranks. Takes O(ranks x families x levels) time. If `slots` is empty and the machine is
-/// regular, groups that lie alike are counted once.
+/// regular, groups that lie on the units in the same way are counted once.
 /// @param slots  the slot of each rank. If it is empty, rank r is in slot r.
 /// @throws UnknownName if a name is not the name of a family; UsageError if a rank has no slot, if
-/// the sum could exceed 2^62, or if a family of another pattern than all_to_all has a limit.
+/// the sum could exceed 2^62, or if a family with a pattern other than all_to_all has a limit.
 [[nodiscard]] RANKMESH_API std::vector<std::int64_t> bytes_per_level(
     const MeshPlan& plan, const Machine& machine, std::span<const FamilyTraffic> traffic,
     std::span<const std::int64_t> slots = {});
 
-/// Returns a lower bound of the time that these bytes need in each level, in seconds, or nothing
-/// where the bandwidth of a level is not known: the bytes divided by the bandwidth of all slots
-/// together, and one latency. The step can be much slower, because the slots do not share the bytes
-/// equally, and messages wait for each other and for the computation.
+/// Returns a lower bound of the time that these bytes need in each level, in seconds. The bound is
+/// the number of bytes, divided by the total bandwidth of all slots, plus one latency. It is empty
+/// for a level whose bandwidth is not known. The step can be much slower, because the slots do not
+/// share the bytes equally, and messages wait for each other and for the computation.
 /// @param bytes  the bytes that leave the units of each level (bytes_per_level()).
 [[nodiscard]] RANKMESH_API std::vector<std::optional<double>> least_seconds_per_level(
     const Machine& machine, std::span<const std::int64_t> bytes);

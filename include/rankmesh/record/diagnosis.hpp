@@ -40,10 +40,10 @@ struct RankActivity {
   /// The activity in words, without times, for example `in tp.barrier(), call 7` or `outside
   /// rankmesh since tp.barrier(), call 6`.
   std::string text{};
-  /// The ranks that must act before this rank can go on. Empty if there are none, or if they are
+  /// The ranks that must act before this rank can continue. Empty if there are none, or if they are
   /// not known.
   RankSet waits_for{};
-  /// True if the rank cannot go on before all ranks of `waits_for` have acted. False if the
+  /// True if the rank cannot continue before all ranks of `waits_for` have acted. False if the
   /// operation may end even if some of these ranks, or all of them, have not acted.
   bool is_certain = false;
 };
@@ -52,7 +52,7 @@ struct RankActivity {
 struct Step {
   RankSet ranks{};      ///< The ranks that do the same.
   std::string text{};   ///< The call or the activity, for example `tp.barrier(), call 7`.
-  RankSet waits_for{};  ///< Empty if these ranks wait for nobody.
+  RankSet waits_for{};  ///< Empty if these ranks wait for no other rank.
 };
 
 /// One statement about the job, for a person who looks for the cause of a hang.
@@ -63,14 +63,14 @@ struct Finding {
     missing_call,     ///< A rank has closed the mesh with fewer calls than other members.
     circle,           ///< Ranks wait for each other, for example because of crossed orders.
     message,          ///< A send and its receive differ, or one of the two is missing.
-    waits,            ///< Ranks wait for ranks that wait for nobody.
+    waits,            ///< Ranks wait for ranks that wait for no other rank.
     no_record,        ///< Ranks have no record.
     progress,         ///< No rank waits for another rank.
   };
   /// How serious a finding is.
   enum class Severity : std::uint8_t {
-    error,    ///< The program is wrong, or the job cannot go on.
-    warning,  ///< The program is probably wrong, or the job probably cannot go on.
+    error,    ///< The program is wrong, or the job cannot continue.
+    warning,  ///< The program is probably wrong, or the job probably cannot continue.
     note,     ///< Nothing shows that anything is wrong, for example a short wait for a rank that
               ///< computes.
   };
@@ -78,14 +78,14 @@ struct Finding {
   Severity severity = Severity::note;  ///< How serious it is.
   std::string text{};  ///< The finding in whole sentences, with a full stop at the end.
   /// The ranks that the finding is about: those that have made different calls, that wait in a
-  /// circle, or that wait for nobody although others wait for them.
+  /// circle, or that wait for no other rank although other ranks wait for them.
   RankSet ranks{};
   RankSet waiting{};  ///< The ranks that wait for `ranks`, directly or through other ranks.
   /// The details, which depend on the kind:
   /// - `different_calls`: a step for each different call, with its ranks.
   /// - `circle`: the ranks of one circle, in the order in which they wait for each other.
   /// - `waits` and `missing_call`: the longest chain of waits. The last step is a rank that waits
-  ///   for nobody.
+  ///   for no other rank.
   /// - `message`: the two ends.
   std::vector<Step> steps{};
 };
@@ -112,14 +112,14 @@ struct Diagnosis {
 ///
 /// - A member in collective n of a group waits for the members whose last collective in the group
 ///   has a lower number. In broadcast and scatter, a member waits only for the root. Some waits are
-///   possible but not certain: those of the root in broadcast and scatter, those of the members
-///   other than the root in reduce and gather, and those in v-forms, whose blocks may be empty.
+///   possible but not certain: waits of the root in broadcast and scatter, waits of the members
+///   other than the root in reduce and gather, and waits in v-forms, whose blocks may be empty.
 /// - The n-th receive from a member with a tag waits for the n-th send of that member with this
 ///   tag. A send may wait for its receive.
 /// - An asynchronous call that is not complete counts only if the rank waits for its end. If ranks
 ///   have issued device calls of different groups in different orders, this is a warning.
-/// - A wait for a rank that waits for nobody is a warning if it has lasted for at least 10 s, and a
-///   note if it is shorter or no time was taken.
+/// - If a rank waits for a rank that waits for no other rank, this is a warning if the wait has
+///   lasted for at least 10 s. It is a note if the wait is shorter, or if no time was taken.
 /// - Waits that form a circle cannot end, even if the records were read at different times. A
 ///   wait outside a circle is ignored if the records of all ranks for which it waits were read
 ///   before the wait began: these ranks may have acted since.

@@ -22,8 +22,9 @@ struct Source {
 };
 
 /// Returns the records of all processes of the calling user on this machine. If a rank has forked,
-/// several processes have its record open; the record is returned once. The processes may be
-/// stopped, because they need not respond. The list is empty if there is no record.
+/// several processes have its record open; the record is returned once. The function also finds
+/// records of stopped processes, because the processes need not respond. The list is empty if there
+/// is no record.
 [[nodiscard]] RANKMESH_API std::vector<Source> sources_of_user();
 
 /// Returns the records of a process, and of all ranks of the same meshes on this machine. The
@@ -46,7 +47,8 @@ struct Records {
   std::vector<std::string> remarks;  ///< One sentence for each source that could not be read.
 };
 /// Reads all records.
-/// @throws UsageError, DataError if no record can be read. The error is that of the first source.
+/// @throws UsageError, DataError if no record can be read. The exception is the one that the first
+/// source has caused.
 [[nodiscard]] RANKMESH_API Records read_all(std::span<const Source> sources);
 
 }  // namespace rankmesh::record

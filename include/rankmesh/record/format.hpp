@@ -89,7 +89,7 @@ struct ClockPair {
 
 /// The beginning of a record.
 struct alignas(64) Header {
-  // What does not change.
+  // These fields do not change.
   char magic[16];                   ///< format::magic.
   std::uint32_t version;            ///< format::version.
   std::uint32_t byte_order;         ///< format::byte_order.
@@ -115,18 +115,19 @@ struct alignas(64) Header {
   /// The names of the transports of the program, for the values of record::Carrier from 5.
   char transports[4][transport_bytes];
 
-  // What changes.
+  // These fields change.
   /// The position of the last entry that was begun, times position_unit, plus first_next.
   alignas(64) std::atomic<std::uint64_t> next;
   /// The times of a call on the fast path are recorded if `next` has none of these bits. Only the
   /// writer reads this mask.
   std::uint64_t time_mask;
   alignas(64) ClockPair first;  ///< When the record was opened.
-  ClockPair last;               ///< Later. The frequency of the counter follows from the two pairs.
+  ClockPair last;               ///< A later moment. The frequency of the counter follows from the
+                                ///< two pairs.
   /// The time to add to the monotonic clock of this node to get the time of node 0's clock,
   /// in nanoseconds.
   std::atomic<std::int64_t> clock_offset;
-  std::atomic<std::int64_t> clock_error;        ///< How far the sum may be wrong.
+  std::atomic<std::int64_t> clock_error;        ///< The greatest possible error of this sum.
   std::atomic<std::int32_t> node;               ///< The number of the node.
   std::atomic<std::uint32_t> presence;          ///< record::Presence.
   std::atomic<std::uint32_t> group_bytes_used;  ///< The bytes of the list of groups.
@@ -135,7 +136,8 @@ struct alignas(64) Header {
   std::uint32_t observed_process;
   std::int64_t observed_at;  ///< When the process was observed.
   /// The wait of a rank that waits outside the calls of a group: the ranks of record::Wait as text,
-  /// a line feed, and Wait::text. The key is Wait::point, and the time is that of the node's clock.
+  /// a line feed, and Wait::text. The key is Wait::point, and the time is a time of the node's
+  /// clock.
   alignas(64) PublishedTextOf<1000> wait;
   PublishedText reason;  ///< Why an exception destroyed the mesh.
 };

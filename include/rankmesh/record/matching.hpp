@@ -73,8 +73,8 @@ class RANKMESH_API Matching {
 /// holds neither for operations with a root nor for operations whose blocks may be empty.
 [[nodiscard]] RANKMESH_API bool synchronises(const CallDescriptor& descriptor);
 
-/// Returns the size in bytes of the largest buffer that the rank passed to the call. Routes compare
-/// the same size. In a v-form, it is the size of the rank's own block.
+/// Returns the size in bytes of the largest buffer that the rank passed to the call. The rules of
+/// routes test the same size. In a v-form, it is the size of the rank's own block.
 [[nodiscard]] RANKMESH_API std::int64_t bytes_of(const Record& record, const Call& call);
 
 /// Returns the name by which the program knows the group of the call, for example `tp`.

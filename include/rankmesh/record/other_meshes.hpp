@@ -16,7 +16,7 @@ namespace rankmesh::record {
 /// Two records belong to the same process if they have the same host and process id. The ranks for
 /// which the process waits are known only if all of them also have a record of the first mesh.
 /// @param records  records of several meshes, in any order. If there is only one mesh, nothing
-///                 happens. The cost is that of diagnose() for each mesh.
+///                 happens. This costs as much as diagnose() for each mesh.
 RANKMESH_API void add_waits_in_other_meshes(std::vector<Record>& records);
 
 }  // namespace rankmesh::record

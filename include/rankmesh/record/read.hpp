@@ -31,7 +31,7 @@ namespace rankmesh::record {
 /// What the system says about the process of a record.
 struct Observation {
   Process process = Process::unknown;  ///< What the system says about the process.
-  /// Whether the process exists on this machine, so that its counter and its clock go on.
+  /// Whether the process exists on this machine, so that its counter and its clock continue.
   bool is_alive_here = false;
   /// The time on the monotonic clock of the process, minus the time on the caller's monotonic
   /// clock. It is not 0 if they are in different time namespaces.
@@ -39,8 +39,8 @@ struct Observation {
 };
 
 /// Writes an observation into a copy. If the process exists on this machine, the present values of
-/// the counter and of the clock are also written, so that read() can tell how long unfinished calls
-/// have lasted.
+/// the counter and of the clock are also written, so that read() can compute how long unfinished
+/// calls have lasted.
 /// @param bytes  the result of copy().
 RANKMESH_API void observe(std::span<std::byte> bytes, const Observation& observation);
 
@@ -51,7 +51,8 @@ RANKMESH_API void observe(std::span<std::byte> bytes, const Observation& observa
 ///
 /// Record::process is the one that the last observe() wrote. Record::read_at is the time of that
 /// observation if the process existed then; otherwise it is the last time that the record contains.
-/// @param bytes  the result of copy(), or the contents of a file that nobody writes any more.
+/// @param bytes  the result of copy(), or the contents of a file to which no process writes any
+/// more.
 /// @param name   the name of the record, for messages.
 /// @throws DataError if the bytes are truncated, altered, or of another version.
 [[nodiscard]] RANKMESH_API Record read(std::span<const std::byte> bytes, const std::string& name);

@@ -58,7 +58,7 @@ struct Group {
 /// A call of the rank.
 struct Call {
   std::uint64_t sequence = 0;   ///< The position among all calls and marks of the rank, from 1.
-  State state = State::issued;  ///< How far the call has come.
+  State state = State::issued;  ///< How far the call has progressed.
   Carrier carrier = Carrier::local;  ///< What carries the call.
   bool is_async = false;             ///< The call returned before it was complete.
   bool is_captured = false;   ///< The call became part of a CUDA graph; its end is not recorded.

@@ -36,7 +36,8 @@ struct FamilyActivity {
 
   std::map<std::size_t, Lateness> last;  ///< The key is the index of the record.
   std::int64_t decided = 0;              ///< Collectives whose last member is known.
-  std::int64_t undecided = 0;  ///< Collectives in which members waited for one of several.
+  std::int64_t undecided = 0;  ///< Collectives in which members waited, but whose last member is
+                               ///< not known.
 
   /// Returns the calls in each second.
   [[nodiscard]] double calls_per_second() const { return per_second(calls); }
@@ -85,10 +86,10 @@ struct JobActivity {
 ///
 /// If several members did not wait, it is not known which of them was the last. Without
 /// Record::has_all_times, the times of every 64th call of a rank are recorded even if the rank does
-/// not wait, so they do not prove that it waited. A collective whose last member is not known
-/// counts as undecided if a member waited. Collectives in which nobody waited do not count at all.
-/// Therefore the figures show which rank is last in those collectives in which other ranks had to
-/// wait. They do not show how often a rank is last in all calls.
+/// not wait. Therefore these times do not prove that the rank waited. A collective whose last
+/// member is not known counts as undecided if a member waited. Collectives in which no member
+/// waited do not count at all. Therefore the figures show which rank is last in those collectives
+/// in which other ranks had to wait. They do not show how often a rank is last in all calls.
 ///
 /// For C calls this takes O(C log C) time and O(C) memory.
 [[nodiscard]] RANKMESH_API JobActivity activity_between(std::span<const Record> before,

@@ -22,8 +22,8 @@ namespace rankmesh::record {
 /// Local. Each rank calls the function, before or after the mesh is opened. A second call with the
 /// same signal replaces the folder.
 /// @param signal  the number of the signal, for example SIGUSR1, which `mpirun` passes on to the
-/// ranks. SIGKILL and SIGSTOP cannot be handled. A signal of an error (such as SIGSEGV) is refused,
-/// because the instruction would fail again for ever.
+/// ranks. SIGKILL and SIGSTOP cannot be handled. A signal that reports a failed instruction (such
+/// as SIGSEGV) is refused, because the process would repeat the instruction for ever.
 /// @param folder  the folder of the files. It is created if it does not exist.
 /// @throws UsageError if the signal cannot be used, if no files can be written into the folder, or
 /// if RANKMESH_RECORD names the same folder.

@@ -15,8 +15,9 @@ namespace rankmesh::report {
 /// an object with the fields `least` and `most`. If the figure is the value of rank 0 only, the
 /// object also has the field `"rank": 0`. The table prints such a figure as `least-most`, or as one
 /// number if both values are equal.
-/// @param machine  with a slot for each rank, or null. With a machine, the report says how many of
-/// the groups lie inside one unit of each level (in JSON: `machine` and `groups_inside`).
+/// @param machine  a machine with a slot for each rank, or null. With a machine, the report says
+/// how many of the groups lie inside one unit of each level (in JSON: `machine` and
+/// `groups_inside`).
 /// @throws UsageError if a rank has no slot.
 RANKMESH_API Document count(const MeshPlan& plan, const PlanCounts& counts,
                             const Machine* machine = nullptr);

@@ -96,7 +96,7 @@ struct Field {
 
 /// Rows of cells under titled columns.
 struct Table {
-  /// The side of a column on which its cells begin.
+  /// The alignment of the cells of a column.
   enum class Align : std::uint8_t { left, right };
   /// The forms of output that have a column.
   enum class Forms : std::uint8_t { all, csv_only };
@@ -142,8 +142,8 @@ struct Document {
   /// field `groups`, or they are the rows of CSV. They are computed while they are written, which
   /// needs constant memory.
   std::optional<std::vector<NamedFamily>> groups;
-  /// What is known about the ranks, one row for each rank. Its columns follow those of the long CSV
-  /// form. Empty if nothing is known.
+  /// What is known about the ranks, one row for each rank. Its columns follow the columns of the
+  /// long CSV form. Empty if nothing is known.
   Table of_ranks{};
   /// The picture of the forms SVG and HTML, or nothing if the report cannot be drawn.
   std::optional<Picture> picture{};

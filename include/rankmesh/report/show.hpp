@@ -15,16 +15,16 @@
 
 namespace rankmesh::report {
 
-/// Reports the mesh, with the schema `rankmesh.show/1`. The text has fewer than 50 lines, whatever
-/// the size of the mesh. The table has a row for each family. The cost is O(names x dimensions), or
-/// O(names x ranks) with live facts.
+/// Reports the mesh, with the schema `rankmesh.show/1`. The text has fewer than 50 lines,
+/// regardless of the size of the mesh. The table has a row for each family. The cost is O(names x
+/// dimensions), or O(names x ranks) with live facts.
 /// @param live  the facts of the running job, or null. With these facts, the grid and the table
 /// show the nodes, and JSON has an entry for each rank.
 /// @param width the width of the terminal, in columns. If the grid is wider, its remaining columns
 /// are printed below it, unless the text would then have 50 lines or more.
 /// @param machine the machine on which the mesh lies, or null. If it is given, the table says for
 /// each level how many groups lie inside one unit, over how many units a group is spread at most,
-/// and which groups are split. The cost is that of spread_of() for each name.
+/// and which groups are split. This costs as much as spread_of() for each name.
 /// @throws UsageError if a rank has no slot on the machine.
 RANKMESH_API Document show(const MeshPlan& plan, const LiveFacts* live,
                            std::size_t width = SIZE_MAX, const Machine* machine = nullptr);

@@ -20,10 +20,11 @@ namespace rankmesh::report {
 ///   type, carrier and state. A call that has not ended is drawn up to the time at which the record
 ///   was read, and its name says so.
 /// - Calls whose times were not recorded are drawn between their neighbours. Their argument `time`
-///   is `estimated`; that of all other calls is `recorded`.
+///   is `estimated`; for all other calls, it is `recorded`.
 /// - Marks are instant events.
 /// - Flow events lead from the last member of a collective to the others, and from sends to
-///   receives. They end in an event inside the call, which begins when the wait was over.
+///   receives. A flow event ends in a nested event of the call. This nested event begins when the
+///   wait was over.
 ///
 /// Times are in microseconds since the first event; `otherData` has the date on which the mesh was
 /// opened. The events of a thread are sorted by time. For C calls this takes O(C log C) time and
@@ -32,8 +33,8 @@ namespace rankmesh::report {
 RANKMESH_API void write_trace_events(std::ostream& out, std::span<const record::Record> records);
 
 /// Writes the records of one mesh as a page of HTML that needs no other file, no network and no
-/// other program than a browser. The page shows the rows of the ranks with zoom and search, what
-/// each rank is in, and the calls of the other members of a selected call.
+/// program other than a browser. The page shows the rows of the ranks with zoom and search, and the
+/// call in which each rank is. For a selected call, it shows the calls of the other members.
 ///
 /// All texts are data of the page and never become markup. For C calls this takes O(C log C) time
 /// and O(C) memory.

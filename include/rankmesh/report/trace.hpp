@@ -17,7 +17,7 @@ namespace rankmesh::report {
 /// The records may belong to several meshes. Each mesh has a section of the text, and an object in
 /// the JSON field `meshes`. The table for CSV contains the ranks of all meshes, without the
 /// findings. In the text, ranks of a mesh of more than 16 ranks share a line if they do the same,
-/// and each mesh takes at most 100 lines. The cost is that of record::diagnose().
+/// and each mesh takes at most 100 lines. This costs as much as record::diagnose().
 [[nodiscard]] RANKMESH_API Document trace(std::vector<record::Record> records);
 
 /// Reports one mesh, whose diagnosis is already known, in the same way.

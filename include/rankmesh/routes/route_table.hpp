@@ -128,8 +128,8 @@ struct RouteSegment {
   std::vector<std::size_t> rules;
 };
 
-/// The machine on which the rules of a text were measured: what follows `# machine: ` in a comment
-/// line of the text. `meshinfo tune` writes this line.
+/// The machine on which the rules of a text were measured. It is the text after `# machine: ` in a
+/// comment line. `meshinfo tune` writes this line.
 struct RouteMachine {
   std::string text;    ///< For example `4 cores, Open MPI v4.1.4, rankmesh 1.0.0`.
   std::string origin;  ///< The place of the line, for example `tuned.routes:2`.
@@ -202,8 +202,8 @@ class RANKMESH_API RouteTable {
   std::vector<RouteMachine> machines_;
 };
 
-/// Returns whether a transport carries every call on its kind of memory, wherever the members of
-/// the group run.
+/// Returns whether a transport carries every call on its kind of memory, regardless of the nodes on
+/// which the members of the group run.
 RANKMESH_API bool carries_everything(std::string_view transport);
 
 /// The transport that a call uses, and the reason for this choice.

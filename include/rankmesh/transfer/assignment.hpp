@@ -11,8 +11,8 @@
 
 namespace rankmesh {
 
-/// The bytes that a rank already holds of what a coordinate of the new mesh needs. With weights,
-/// these are the weighted bytes that need not move if the rank takes the coordinate.
+/// The number of bytes that a coordinate of the new mesh needs and that a rank already holds. With
+/// weights, it is the number of weighted bytes that need not move if the rank takes the coordinate.
 struct HeldBytes {
   std::int64_t coordinate = 0;  ///< The number of the coordinate.
   std::int64_t rank = 0;        ///< The rank.
@@ -23,11 +23,11 @@ struct HeldBytes {
 struct Assignment {
   std::vector<std::int64_t> rank_of;  ///< The rank of each coordinate; no rank occurs twice.
   std::int64_t kept = 0;              ///< The bytes that stay in place.
-  /// No assignment keeps more bytes than this. The value of a solution of the dual problem.
+  /// No assignment keeps more bytes than this. It is the value of a solution of the dual problem.
   std::int64_t bound = 0;
   /// How it was found: `exact` (shortest augmenting paths) or `auction`.
   std::string_view how;
-  /// Returns the number of bytes by which a better assignment could beat this one at most.
+  /// Returns an upper bound of the additional bytes that a better assignment could keep.
   [[nodiscard]] std::int64_t gap() const { return bound - kept; }
 };
 

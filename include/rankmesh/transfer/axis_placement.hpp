@@ -41,9 +41,9 @@ struct AxisSplit {
   std::size_t position = 0;  ///< The byte offset in the text, which errors report.
 };
 
-/// Consecutive indices of an axis that are divided on their own, for example the rows of the
-/// queries in a fused axis. The first split divides the range; each further split divides every
-/// share of the split before it. Without splits, every rank has the whole range.
+/// Consecutive indices of an axis that are divided separately, for example the rows of the queries
+/// in a fused axis. The first split divides the range; each further split divides every share of
+/// the split before it. Without splits, every rank has the whole range.
 struct AxisSegment {
   IndexRange range;                 ///< The indices.
   std::vector<AxisSplit> splits{};  ///< The dimensions that divide them, in order.

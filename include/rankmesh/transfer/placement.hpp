@@ -48,7 +48,7 @@ namespace rankmesh {
 /// must be in one view of the mesh, and each divides at most one axis.
 ///
 /// In the memory of a rank, its elements form a dense row-major array of the shape local_shape().
-/// The order along an axis is that of runs().
+/// Along an axis, the elements are in the order of runs().
 ///
 /// A place is immutable and cheap to copy, and several threads can use it. All functions are local
 /// and do not call MPI.
@@ -90,7 +90,7 @@ class RANKMESH_API TensorPlacement {
                                                          std::span<const std::int64_t> index) const;
 
   /// Returns the same place on other ranks: rank i of the mesh becomes ranks[i].
-  /// @throws UsageError if the number of ranks differs from that of the mesh.
+  /// @throws UsageError if the number of ranks differs from the number of ranks of the mesh.
   [[nodiscard]] TensorPlacement on(const RankSet& ranks) const;
   /// Returns the same place with another type of elements.
   [[nodiscard]] TensorPlacement as(DataType type) const;
@@ -113,8 +113,8 @@ class RANKMESH_API TensorPlacement {
   std::shared_ptr<const Data> data_;
 };
 
-/// Returns the number of elements that `holder` has in `from` and `receiver` has in `to`. This is
-/// what a receiver need not be sent if it is the holder. Sums count as elements.
+/// Returns the number of elements that `holder` has in `from` and `receiver` has in `to`. If both
+/// are the same rank, these elements need not be sent. Partial sums count as elements.
 /// @throws UsageError if the two shapes differ.
 RANKMESH_API std::int64_t common_elements(const TensorPlacement& from, Rank holder,
                                           const TensorPlacement& to, Rank receiver);

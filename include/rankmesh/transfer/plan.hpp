@@ -26,8 +26,8 @@ struct TensorTransfer {
   std::string name{};  ///< The name that reports and errors use; may be empty.
 };
 
-/// The steps of a transfer. A step begins on a rank when all that the rank receives in the previous
-/// step has arrived.
+/// The steps of a transfer. A step begins on a rank when the rank has received all messages of the
+/// previous step.
 enum class TransferStep : std::uint8_t {
   /// The sender reads its memory at the place `from`.
   first,
@@ -36,9 +36,10 @@ enum class TransferStep : std::uint8_t {
   forward,
 };
 
-/// Returns the type of the elements in the messages of a step: the smaller one of both types, so
-/// the sender converts if the target has the smaller type, and the receiver otherwise. Partial sums
-/// have the type of the source, and forwarded sums that of the target.
+/// Returns the type of the elements in the messages of a step: the smaller of the two types.
+/// Therefore the sender converts if the target has the smaller type; otherwise the receiver
+/// converts. Partial sums have the type of the source, and forwarded sums have the type of the
+/// target.
 [[nodiscard]] RANKMESH_API DataType message_type(const TensorTransfer& tensor, TransferStep step);
 
 /// Repeats a block: `count` blocks whose first elements are these strides apart, in elements.
@@ -65,22 +66,22 @@ struct TransferBlock {
 };
 
 /// Elements of one tensor that a rank sends to one peer, receives from one peer, or copies (then
-/// the peer is the rank itself). Sender and receiver compute equal lists of blocks; packed one
-/// after the other, they are the message.
+/// the peer is the rank itself). Sender and receiver compute equal lists of blocks. The message
+/// consists of these blocks, packed one after the other.
 struct TransferMessage {
   Rank peer = 0;                            ///< The other rank.
   TransferStep step = TransferStep::first;  ///< The step in which it moves.
-  /// Whether the receiver adds these elements to its target instead of storing them. This happens
-  /// to partial sums: all but one of the messages for an element are added. A receiver adds
-  /// them in the order of its list, the copies first.
+  /// Whether the receiver adds these elements to its target instead of storing them. This is true
+  /// for partial sums: the receiver stores one message for each element, and adds all other
+  /// messages. It adds them in the order of its list, copies first.
   bool is_added = false;
   std::int64_t elements = 0;            ///< The number of elements.
   std::vector<TransferBlock> blocks{};  ///< Where they lie.
 };
 
 /// What one rank does for one tensor. Each list is in ascending order of steps; in a step, messages
-/// to be stored come before those to be added, and then the order is that of the peers. A list has
-/// at most one message for each combination of these three.
+/// to be stored come before those to be added, and each of the two kinds is in ascending order of
+/// peers. A list has at most one message for each combination of `step`, `is_added` and `peer`.
 struct TensorTransferOfRank {
   std::vector<TransferMessage> copies;    ///< own elements, all in the first step
   std::vector<TransferMessage> receives;  ///< what other ranks send to this rank
@@ -88,12 +89,12 @@ struct TensorTransferOfRank {
 };
 
 /// The whole part of one rank. Tensors that move between the same places share their messages, so
-/// it is small even for many tensors.
+/// this object is small even for many tensors.
 class RANKMESH_API TransferOfRank {
  public:
   /// Returns the number of tensors.
   [[nodiscard]] std::size_t size() const { return kind_.size(); }
-  /// Returns what the rank does for a tensor, which is its position in the list of tensors.
+  /// Returns what the rank does for a tensor. `tensor` is a position in the list of tensors.
   [[nodiscard]] const TensorTransferOfRank& operator[](std::size_t tensor) const {
     return kinds_[kind_[tensor]];
   }
@@ -116,7 +117,8 @@ struct TransferPeer {
   std::int64_t received_bytes = 0;  ///< What the rank receives from the peer.
 };
 
-/// What one rank sends to another, or copies if it is the same rank, over all tensors.
+/// The bytes of all tensors that one rank sends to another rank, or copies if both are the same
+/// rank.
 struct TransferFlow {
   Rank sender = 0;                   ///< The rank that sends.
   Rank receiver = 0;                 ///< The rank that receives.
@@ -124,8 +126,8 @@ struct TransferFlow {
   std::int64_t forwarded_bytes = 0;  ///< How many of them move in TransferStep::forward.
 };
 
-/// The bytes of a transfer. The elements of messages have the type message_type(), and copies that
-/// of the source.
+/// The bytes of a transfer. In messages, elements have the type message_type(); in copies, they
+/// have the type of the source.
 struct TransferVolume {
   std::int64_t moved_bytes = 0;           ///< sent by all ranks to other ranks
   std::int64_t copied_bytes = 0;          ///< copied by all ranks inside their own memory
@@ -136,12 +138,12 @@ struct TransferVolume {
   std::int64_t most_received_bytes = 0;   ///< the most that one rank receives
   Rank most_receiving = 0;                ///< the lowest rank that receives so much
   std::int64_t between_nodes_bytes = 0;   ///< sent to ranks on other nodes; 0 without a machine
-  /// A lower bound of `moved_bytes`: what all ranks need and do not have. With partial sums of k
-  /// ranks, an element costs k or k - 1 messages at one rank that needs it, and one more at each
-  /// other rank that needs it.
+  /// A lower bound of `moved_bytes`: the bytes that all ranks need and do not have. An element with
+  /// partial sums on k ranks costs k or k - 1 messages to one rank that needs it, and one more
+  /// message to each other rank that needs it.
   std::int64_t least_moved_bytes = 0;
-  /// A lower bound of `most_sent_bytes`: for elements that the same ranks have, what is needed of
-  /// them, divided by the number of these ranks.
+  /// A lower bound of `most_sent_bytes`. For elements that the same ranks have, it is the number of
+  /// their bytes that are needed elsewhere, divided by the number of these ranks.
   std::int64_t least_most_sent_bytes = 0;
   /// A lower bound of `between_nodes_bytes`: every byte that a node needs and no rank on it has
   /// enters the node once. Partial sums are left out.
@@ -155,10 +157,11 @@ struct TransferOptions {
   bool fan_out = true;
 };
 
-/// Who sends which elements to whom. Every rank computes the same plan from the same arguments
-/// without messages. Each rank receives exactly those elements that it needs and does not have.
-/// Among the ranks that have an element, the sender is one on the receiver's node if there is one.
-/// Apart from this, the elements are divided among the senders so that their loads are equal.
+/// Says which rank sends which elements to which rank. Every rank computes the same plan from the
+/// same arguments, without communication. Each rank receives exactly those elements that it needs
+/// and does not have. Among the ranks that have an element, the sender is one on the receiver's
+/// node if there is one. Apart from this, the elements are divided among the senders so that their
+/// loads are equal.
 ///
 /// A plan is immutable and cheap to copy, and several threads can use it. All functions are local.
 class RANKMESH_API TransferPlan {

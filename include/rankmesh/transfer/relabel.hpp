@@ -40,13 +40,14 @@ struct RelabelOptions {
   std::int64_t network_weight = 10;
 };
 
-/// Exchanges the ranks of a new mesh among each other so that the bytes that have to move to them
-/// cost as little as possible. For example, a rotation of the ranks moves nothing afterwards. Bytes
-/// have the type of the messages (see message_type()); a partial sum counts as held, although the
-/// other terms have to move. See assign_ranks() for the algorithms: the result is optimal if the
-/// new mesh has at most 1,024 ranks. Local; the result depends only on the arguments, so all ranks
-/// get the same one. The program must create the new mesh on these ranks, for example with Mesh's
-/// option `reorder` or in a mesh file.
+/// Permutes the ranks of a new mesh so that the cost of the bytes that have to move to them is as
+/// small as possible. For example, if the new mesh is a rotation of the old ranks, nothing has to
+/// move afterwards. Bytes have the type of the messages (see message_type()); a rank that holds a
+/// partial sum counts as a holder of the element, although the other terms of the sum have to move.
+/// See assign_ranks() for the algorithms: the result is optimal if the new mesh has at most 1,024
+/// ranks. Local; the result depends only on the arguments, so all ranks get the same one. The
+/// program must create the new mesh on these ranks, for example with Mesh's option `reorder` or in
+/// a mesh file.
 /// @throws UsageError if the shapes of a tensor differ, if a weight is negative or the weights are
 /// in the wrong order, if the machine has fewer slots than there are ranks, or if there are more
 /// than 2^26 pairs of ranks of which one holds what the other one needs.

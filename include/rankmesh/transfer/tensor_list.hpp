@@ -48,8 +48,9 @@ struct RANKMESH_API LayoutRules {
   struct Rule {
     std::string tensors;  ///< a name with counters, in which `*` stands for any characters
     std::string axes;     ///< how the axes are divided, such as `(_, tp)`; see TensorPlacement
-    /// The ranks that have the tensor, such as `pp=layer`: the coordinate along pp that has the
-    /// index `layer` if pp divides the counter. Also `pp:RULE=layer`, `pp=3` and `pp=last`.
+    /// The ranks that have the tensor, such as `pp=layer`: pp divides the values of the counter
+    /// `layer`, and the coordinate that has this value has the tensor. Other forms are
+    /// `pp:RULE=layer`, `pp=3` and `pp=last`.
     std::vector<std::string> at{};
     std::int64_t line = 0;  ///< The line in the file.
   };

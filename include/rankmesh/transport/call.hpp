@@ -50,7 +50,8 @@ struct Call {
   /// Only all_gather, gather, reduce_scatter and scatter without Blocks use `rows`.
   std::int64_t rows = 1;
   /// The bucket of a ShardedBuffer that the call gathers or reduces, counted from 1; 0 for other
-  /// calls. Only messages and comparisons use it. A call of a bucket has neither Blocks nor rows.
+  /// calls. It is used only in texts and in comparisons of calls. A call of a bucket has neither
+  /// Blocks nor rows.
   std::int64_t bucket = 0;
   /// If `user` is not null, it replaces `reduction`, and the counts of the buffers are in bytes.
   /// Allowed for host memory only.

@@ -27,8 +27,9 @@ struct SpareMemory;
 /// function.
 ///
 /// If the group has no communicator of its own, its collectives consist of messages between two
-/// members on the communicator of the mesh. Of an asynchronous collective, only the first messages
-/// then make progress in the program's own calls of MPI; the others begin in test() or advance().
+/// members on the communicator of the mesh. If such a collective is asynchronous, only its first
+/// messages make progress in the program's own calls of MPI. Its other messages begin in test() or
+/// advance().
 ///
 /// Buffers can have any size. If a count is larger than `largest_count`, a reduction is divided
 /// into pieces of `largest_count` elements, and any other operation uses a derived datatype. A
@@ -51,7 +52,7 @@ class RANKMESH_API MpiTransport final : public Transport {
   [[nodiscard]] std::string how(const Call& call) const override;
   void validate(const Call& call) const override;
   /// MPI returns errors to this object, even if the program has set another error handler on the
-  /// communicator. If several threads may call MPI, this does not hold.
+  /// communicator. This does not hold if several threads may call MPI.
   void run(const Call& call, Waiter& waiter) override;
   [[nodiscard]] std::unique_ptr<Pending> start(const Call& call) override;
   /// Continues the collectives that consist of messages.

@@ -32,23 +32,23 @@ class RANKMESH_API Pending {
   virtual ~Pending() = default;
   /// Makes progress. Returns true once the operation is complete. Never blocks.
   virtual bool test() = 0;
-  /// Returns the members, as ranks in the group, without which the operation cannot go on. The
+  /// Returns the members, as ranks in the group, without which the operation cannot continue. The
   /// result is empty if they are not known.
   [[nodiscard]] virtual std::vector<std::int64_t> awaited() const { return {}; }
   /// Returns whether MPI has begun the operation, so that it may use the buffers until the
   /// operation is complete.
   [[nodiscard]] virtual bool is_in_mpi() const { return false; }
-  /// Returns whether other members wait for something that this member only does in a later call of
-  /// rankmesh: it has not told them of the operation, because too many operations are in flight, or
-  /// it has not posted all messages of the operation.
+  /// Returns whether other members wait for something that this member does only in a later call of
+  /// rankmesh. Either this member has not announced the operation, because too many operations are
+  /// in flight, or it has not posted all messages of the operation.
   [[nodiscard]] virtual bool is_backlogged() const { return false; }
   /// Begins to cancel a receive. Local; never blocks. Afterwards test() returns true when the
-  /// receive has ended, and was_cancelled() says how. By default the operation goes on. Only the
+  /// receive has ended, and was_cancelled() says how. By default the operation continues. Only the
   /// transports of rankmesh carry messages on host memory, so transports of a program do not
   /// override this function.
   virtual void cancel() {}
-  /// Returns whether cancel() has ended the receive before a message had reached it. The buffer is
-  /// then unchanged.
+  /// Returns whether cancel() has ended the receive before a message was matched with it. The
+  /// buffer is then unchanged.
   [[nodiscard]] virtual bool was_cancelled() const { return false; }
   /// For an operation on device memory, makes the stream wait for the operation; the host does not
   /// wait. For an operation on host memory, does nothing.
@@ -61,7 +61,7 @@ class RANKMESH_API Pending {
 /// Carries out operations of one group. All members must pass matching calls in the same order.
 /// Thread safety: one thread at a time.
 ///
-/// A program can add a transport of its own: it derives from this class and hands a factory to
+/// A program can add a transport of its own: it derives from this class and passes a factory to
 /// MeshOptions::transports (docs/transports.md shows how). Such a transport implements supports()
 /// and run(). It may also implement why_not(), give_up(), and for asynchronous forms
 /// has_async_forms() and start(). The remaining functions are for the transports of rankmesh
@@ -93,9 +93,9 @@ class RANKMESH_API Transport {
   /// memory, returns once the operation is queued on the call's stream.
   ///
   /// For a transport of a program, rankmesh checks the call, compares it with the calls of the
-  /// other members, and waits with the deadline until all members have come to it. So run() never
-  /// waits for a late member, and all members are inside run() of the same call. If run() throws,
-  /// the group is broken; an exception that is not an Error becomes a TransportError.
+  /// other members, and waits with the deadline until all members have reached the call. Therefore
+  /// run() never waits for a late member, and all members are inside run() of the same call. If
+  /// run() throws, the group is broken; an exception that is not an Error becomes a TransportError.
   /// @param waiter  A polled transport of rankmesh (see is_polled()) calls this object to wait for
   ///                late members. A transport of a program does not need it.
   virtual void run(const Call& call, Waiter& waiter) = 0;
@@ -104,7 +104,7 @@ class RANKMESH_API Transport {
   /// asynchronous forms use the next transport of the routes that can carry them.
   [[nodiscard]] virtual bool has_async_forms() const { return false; }
   /// Starts the call; does not block. The Call object may be destroyed afterwards, but its buffers
-  /// must stay valid until the operation is complete. The other members may not have come to the
+  /// must stay valid until the operation is complete. The other members may not have reached the
   /// call yet. Operations must be able to proceed in the order in which they were started.
   /// @throws UsageError if the transport does not override this function.
   [[nodiscard]] virtual std::unique_ptr<Pending> start(const Call& call);
@@ -154,8 +154,9 @@ class RANKMESH_API Transport {
   /// @param why  The reason, if this member leaves without closing the group; empty otherwise.
   virtual void leave(std::string_view why) { (void)why; }
   /// Returns whether all members have called leave(); the default returns true, because it does not
-  /// know. As long as a member has not called leave(), a collective of MPI on the group's
-  /// communicator could meet the operation of a call that this member has not made. Local.
+  /// know. As long as a member has not called leave(), other members may be in a collective of MPI
+  /// that this member has not called. MPI could match a new collective on the group's communicator
+  /// with that one. Local.
   /// @throws the error that throw_if_ended() throws.
   virtual bool have_all_left() { return true; }
   /// Reverses leave(): the group stays open. Local; the default does nothing.
@@ -169,7 +170,7 @@ class RANKMESH_API Transport {
   /// @throws TimeoutError if a member gave up an operation or left.
   virtual void throw_if_ended() {}
   /// Returns whether the transport can carry out the call by copying directly between the members'
-  /// symmetric buffers. If a transport can do so, it is used whatever the routes say.
+  /// symmetric buffers. If a transport can do so, it is used regardless of the routes.
   [[nodiscard]] virtual bool uses_symmetric_memory(const Call&) const { return false; }
 };
 

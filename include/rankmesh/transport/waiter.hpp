@@ -30,7 +30,7 @@ class Waiter {
   /// @param number  The number of the operation among the transport's operations in the group. It
   ///                is the same on all members.
   /// @param awaited  Returns the members, as ranks in the group, without which the operation cannot
-  ///                 go on; null if they are not known.
+  ///                 continue; null if they are not known.
   /// @throws MismatchError if ranks wait for each other in a circle that contains this rank.
   /// @throws TimeoutError if the group's deadline passes. The error names the missing members, and
   /// the group is broken afterwards.

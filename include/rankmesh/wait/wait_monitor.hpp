@@ -31,11 +31,12 @@ struct WaitContext;
 /// passed, it asks the members on other nodes what they do, and reads the board for the members on
 /// its own node. It can therefore distinguish members that have ended, are stopped, are not in
 /// rankmesh, or wait at another point. The error is thrown at most half a second after the
-/// deadline. The finding is sent to the other members: those at the same point throw the same
-/// error, and those that come later learn that this rank has given up, and why.
+/// deadline. The finding is sent to the other members: members that wait at the same point throw
+/// the same error, and members that reach the point later learn that this rank has given up, and
+/// why.
 ///
 /// If a member on this node has ended, or has left the mesh by an exception, the wait ends within a
-/// second, whatever its deadline.
+/// second, regardless of its deadline.
 ///
 /// Cost: a wait that ends within 64 polls costs nothing beyond the polls. A longer wait costs three
 /// calls of MPI_Iprobe per 64 polls, and one more for each other mesh that is open. Before and

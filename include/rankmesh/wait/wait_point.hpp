@@ -38,9 +38,9 @@ struct RANKMESH_API WaitPoint {
   bool is_call = false;
   /// What sets the time limit of this rank's wait.
   TimeLimit limit = TimeLimit::timeout;
-  /// Returns the members without which the wait cannot end, because they have not come yet. It is
-  /// called during the wait. If the function is null or returns nothing, these members are not
-  /// known, and the wait cannot be recognised as part of a deadlock.
+  /// Returns the members without which the wait cannot end, because they have not reached it yet.
+  /// It is called during the wait. If the function is null or returns nothing, these members are
+  /// not known, and the wait cannot be recognised as part of a deadlock.
   std::function<std::vector<int>()> needed{};
 
   /// Creates a wait point for a set of ranks.

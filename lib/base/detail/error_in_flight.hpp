@@ -6,16 +6,17 @@
 
 namespace rankmesh::detail {
 
-/// Returns the message of the exception that probably unwinds the stack: that of the last Error
+/// Returns the message of the exception that probably unwinds the stack. This is the last Error
 /// that this thread has created, if the error still exists. Otherwise, and inside a handler of an
 /// exception, the result is an empty text.
 ///
 /// A destructor that runs while an exception unwinds the stack cannot ask for the exception itself.
-/// The result is another error if the program keeps that error (with std::current_exception) and
-/// then throws an exception of its own. So a message that contains the result must say "probably".
+/// The result is wrong if the program keeps that error (with std::current_exception) and then
+/// throws an exception of its own. Therefore a message that contains the result must say
+/// "probably".
 std::string error_in_flight();
-/// Forgets the last Error of this thread: the program has gone on after it. Does nothing while an
-/// exception unwinds the stack.
+/// Forgets the last Error of this thread, because the program has continued after this error. Does
+/// nothing while an exception unwinds the stack.
 void forget_last_error() noexcept;
 
 }  // namespace rankmesh::detail

@@ -10,8 +10,8 @@
 
 namespace rankmesh::detail {
 
-/// Sets the size of a file, also of shared memory. A size beyond the limit (`ulimit -f`) is an
-/// error here, because the system would send the signal SIGXFSZ, which ends the process.
+/// Sets the size of a file, also of shared memory. If the size exceeds the limit (`ulimit -f`), the
+/// function fails. The system itself would send the signal SIGXFSZ, which ends the process.
 /// @return false if that failed; errno then has the reason.
 inline bool set_file_size(int descriptor, std::uint64_t bytes) noexcept {
   rlimit limit{};

@@ -28,8 +28,8 @@ class Log {
       : sink_{sink ? std::move(sink) : log_sink_for(choice)},
         has_default_reports_{!sink_ && choice == LogChoice::reports} {}
 
-  /// A message whose sink throws goes to stderr: it may come from the watchdog, and an operation
-  /// of rankmesh must not fail because of it.
+  /// If the sink throws, the message goes to stderr. The message may come from the watchdog, and an
+  /// operation of rankmesh must not fail because of a message.
   void operator()(LogLevel level, std::string_view message) const {
     if (!sink_) return;
     const std::lock_guard lock{mutex_};
@@ -39,17 +39,18 @@ class Log {
       write_to_stderr(level, message);
     }
   }
-  /// Logs a stall or an abnormal end: as a warning to the sink, and to stderr if there is none.
+  /// Logs a stall or an abnormal end. The report goes to the sink as a warning, or to stderr if
+  /// there is no sink.
   void report(std::string_view message) const {
     if (has_default_reports_)
       write_to_stderr(LogLevel::warning, message);
     else
       (*this)(LogLevel::warning, message);
   }
-  /// Returns whether reports go to stderr because nobody has chosen anything. Then one rank of a
-  /// node reports what concerns all of them.
+  /// Returns whether reports go to stderr because neither the program nor RANKMESH_LOG has chosen
+  /// anything else. In this case, one rank of a node reports what concerns all ranks of the node.
   [[nodiscard]] bool has_default_reports() const { return has_default_reports_; }
-  /// Returns whether a report reaches anybody.
+  /// Returns whether reports are written, or passed to a sink.
   [[nodiscard]] bool is_heard() const { return sink_ || has_default_reports_; }
 
  private:

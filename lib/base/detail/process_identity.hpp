@@ -10,9 +10,9 @@
 
 namespace rankmesh::detail {
 
-/// Identifies a process on its node. A process id alone does not: containers number their processes
-/// themselves, and ids are used again. Where /proc belongs to another process namespace, only the
-/// random numbers differ.
+/// Identifies a process on its node. A process id is not sufficient: containers number their
+/// processes independently of each other, and ids are reused. If /proc belongs to another process
+/// namespace, only the random numbers differ.
 struct RANKMESH_API ProcessIdentity {
   std::int64_t process = 0;
   std::uint64_t start_time = 0;          ///< Field 22 of /proc/PID/stat.
@@ -25,11 +25,12 @@ struct RANKMESH_API ProcessIdentity {
 };
 
 /// Returns the random numbers that identify this machine since it was started; zeros if they are
-/// not known. They are the same in all containers, whose host names may be those of other machines.
+/// not known. They are the same in all containers of the machine. The host names of containers do
+/// not identify the machine.
 RANKMESH_API std::array<std::uint64_t, 2> own_boot();
 
-/// Returns the state of a process. Only a process of the caller's own process namespace whose id
-/// and start time match is known. Costs two system calls or more.
+/// Returns the state of a process. The state is known only if the process is in the caller's own
+/// process namespace, and its id and its start time match. Costs two system calls or more.
 ProcessState state_of(const ProcessIdentity& process, const ProcessIdentity& own);
 
 }  // namespace rankmesh::detail

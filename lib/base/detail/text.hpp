@@ -13,14 +13,14 @@
 
 namespace rankmesh::detail {
 
-/// Copies a text into zeroed memory, and cuts it so that a zero follows.
+/// Copies a text into zeroed memory. The text is truncated so that a zero byte follows it.
 template <std::size_t size>
 void copy_text(char (&to)[size], std::string_view text) {
   std::memcpy(to, text.data(), std::min(text.size(), size - 1));
 }
 
-/// Begins the line of a hint with what the records of the node say. The hints of ranks that fail
-/// for the same reason differ only from here on.
+/// Begins the line of a hint that contains the diagnosis of the records of the node. The hints of
+/// ranks that fail for the same reason differ only after this mark.
 inline constexpr std::string_view diagnosis_mark = "\n  diagnosis of this node: ";
 
 /// Returns "1 rank" or "2 ranks".

@@ -45,7 +45,8 @@ __device__ void store(float& to, float value) { to = value; }
 __device__ void store(__half& to, float value) { to = __float2half_rn(value); }
 __device__ void store(__nv_bfloat16& to, float value) { to = __float2bfloat16_rn(value); }
 __device__ void store(double& to, double value) { to = value; }
-// The product is rounded before the sum, as on the host; the compiler must not fuse them.
+// The product is rounded before the sum, as on the host. The compiler must not fuse the two
+// operations.
 __device__ float add_product(float sum, float a, float b) {
   return __fadd_rn(sum, __fmul_rn(a, b));
 }

@@ -11,9 +11,9 @@
 
 namespace rankmesh::device {
 
-/// Copies rows: row i of `to` becomes row index[i] of `from`. If index[i] >= split, it becomes
-/// row (index[i] - split) / share of `other` instead, so `share` consecutive indices mean one
-/// row there.
+/// Copies rows: row i of `to` becomes row index[i] of `from`. If index[i] >= split, it becomes row
+/// (index[i] - split) / share of `other` instead, so `share` consecutive indices refer to the same
+/// row of `other`.
 struct GatherRows {
   static constexpr std::int64_t zeros = -1;  ///< As an index: the row becomes zeros.
   static constexpr std::int64_t keep = -2;   ///< As an index: the row is not written.
@@ -33,8 +33,8 @@ struct GatherRows {
 /// nothing is added.
 ///
 /// Rows have `row_elements` elements of `type` (float32, float16, bfloat16 or float64). Products
-/// and sums are computed in the order of j in float32, for float64 rows in float64. Each is
-/// rounded, and the result is rounded to `type` once.
+/// and sums are computed in the order of j in float32, for float64 rows in float64. Each product
+/// and each sum is rounded, and the result is rounded to `type` once.
 struct WeightedSum {
   std::byte* to = nullptr;
   const std::byte* from = nullptr;

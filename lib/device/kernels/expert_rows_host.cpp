@@ -21,8 +21,8 @@ const std::byte* row_of(const WeightedSum& work, std::int64_t index, std::int64_
                             : work.other + (index - work.split) * row_bytes;
 }
 
-// Adds rows of Value in the type Sum. If the types are equal, it adds in place; otherwise in pieces
-// that fit in the nearest cache.
+// Computes the sums of rows of Value in the type Sum. If both types are equal, the sums are formed
+// in the output. Otherwise they are formed in a buffer that fits in the nearest cache.
 template <class Value, class Sum>
 void weighted_sum(const WeightedSum& work) {
   constexpr std::int64_t stretch = 512;

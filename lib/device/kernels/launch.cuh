@@ -29,8 +29,8 @@ bool is_aligned(const void* pointer) {
   return reinterpret_cast<std::uintptr_t>(pointer) % alignof(Word) == 0;
 }
 
-/// Queues a kernel on the stream. The error is the launch's own: cudaGetLastError() would also
-/// return an older error of the program.
+/// Queues a kernel on the stream. Returns the error of this launch. cudaGetLastError() could return
+/// an older error of the program instead.
 template <class Work>
 void start(void (*kernel)(Work), const char* name, dim3 blocks, dim3 threads, const Work& work,
            StreamRef stream) {

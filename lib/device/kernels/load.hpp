@@ -9,12 +9,12 @@ namespace rankmesh::device {
 bool has_kernels() noexcept;
 
 /// Loads all kernels on the current device. CUDA loads a kernel in its first launch by default, and
-/// may wait for all work of the device before it does ("Lazy Loading" in the CUDA Programming
-/// Guide). If an operation of NCCL is on the device by then and waits for another rank, which waits
-/// for this one, both hang. Call this function before the first operation of NCCL.
+/// may first wait for all work of the device ("Lazy Loading" in the CUDA Programming Guide). If an
+/// NCCL operation on the device then waits for another rank, and that rank waits for this rank,
+/// both ranks hang. Call this function before the first operation of NCCL.
 void load_kernels() noexcept;
 
-// One for each source with kernels; load_kernels() calls them.
+// Each source with kernels has such a function. load_kernels() calls all of them.
 void load_expert_rows() noexcept;
 void load_move_pieces() noexcept;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Collectives along an axis other than the first: an array whose rows hold a piece of every member,
-// and the block of each member, which the collective itself sends or receives.
+// Moves the data of collectives along an axis other than the first. Each row of the whole array has
+// one piece of every member. The collective itself sends or receives the blocks of the members.
 #pragma once
 
 #include <cstddef>

@@ -29,9 +29,10 @@ WaitPoint point_of(const Request& request, std::string_view phase) {
 // The phases of bootstrap(), see bootstrap.hpp.
 //
 // A rank that fails in a phase records the failure and continues with the next phase, because the
-// other ranks wait for it in the broadcasts and barriers. The agreements tell all ranks about it.
-// There is one before the inits, since NCCL's init waits for its peers without a deadline, and one
-// after them, since a communicator with a failed peer would block at its first use.
+// other ranks wait for it in the broadcasts and barriers. The agreements report the failure to all
+// ranks. One agreement precedes the inits, because NCCL's init waits for its peers without a
+// deadline. Another agreement follows the inits, because a communicator with a failed peer would
+// block at its first use.
 //
 // A wait that reaches its deadline ends the bootstrap at once: its error already names the missing
 // ranks, and an agreement with them would not end.
@@ -88,8 +89,8 @@ class Bootstrap {
   }
 
   void make_ids() {
-    // NCCL reads the variable on the leader, and again in the init of a group's first member, so it
-    // is an error on every rank.
+    // NCCL reads the variable on the leader, and again in the init of a group's first member.
+    // Therefore the variable is an error on every rank.
     const char* fixed = std::getenv("NCCL_COMM_ID");
     if (fixed != nullptr && !requests_.empty())
       note(requests_.front(), "unique ID",

@@ -12,7 +12,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// How often the thread looks: ten times per second, and more often if a call has a short limit.
+// The pause between two checks of the thread. It is shorter if a call has a short limit.
 constexpr Deadline::Duration longest_pause{0.1};
 constexpr Deadline::Duration shortest_pause{0.005};
 
@@ -33,7 +33,7 @@ void CallWatch::start() {
 }
 
 void CallWatch::watch() {
-  std::uint64_t seen = 0;  // the call that was in progress when the thread looked before
+  std::uint64_t seen = 0;  // the call that was in progress at the previous check
   Clock::time_point since;
   Deadline::Duration pause = longest_pause;
   std::unique_lock lock{mutex_};

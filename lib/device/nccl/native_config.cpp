@@ -25,7 +25,8 @@ NativeConfig::NativeConfig(const GroupOptions& wanted, bool blocks, const std::s
   config.splitShare = wanted.share_resources ? 1 : 0;
   if (wanted.min_ctas) config.minCTAs = *wanted.min_ctas;
   if (wanted.max_ctas) config.maxCTAs = *wanted.max_ctas;
-  // NCCL compares both limits before it fills in its defaults, so it refuses a lower limit alone.
+  // NCCL compares both limits before it fills in its defaults, so it refuses a configuration that
+  // sets only the lower limit.
   if (wanted.min_ctas && !wanted.max_ctas) config.maxCTAs = most_ctas;
   if (wanted.cga_cluster_size) config.cgaClusterSize = *wanted.cga_cluster_size;
   if (wanted.traffic_class) config.trafficClass = *wanted.traffic_class;

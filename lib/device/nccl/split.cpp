@@ -22,8 +22,9 @@ std::string failure_of(const std::string& name, const RankSet& ranks, const Erro
   return fmt::format("split of '{}' ({}): {}", name, ranks.to_string(40), error.message());
 }
 
-// Begins a split. A parent that blocks waits for its other ranks here. If one of them has failed,
-// it waits for these ranks in the agreement at the end, so they must return before its deadline.
+// Begins a split. If the parent is blocking, this call waits for the other ranks of the parent. A
+// rank that has failed waits for these ranks in the agreement at the end. Therefore they must
+// return before the deadline of that rank.
 std::unique_ptr<Communicator> begin_split(const SplitRequest& request, CallWatch& watch,
                                           const Deadline& deadline) {
   std::unique_ptr<Communicator> child;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A place in the blocks of a message, from which it goes on later.
+// A position in the blocks of a message, from which the caller continues later.
 #pragma once
 
 #include <algorithm>
@@ -20,10 +20,11 @@ struct Strip {
   [[nodiscard]] std::int64_t elements() const { return length * count; }
 };
 
-/// Goes through blocks in portions of any size. Neighbouring blocks with the same outer loops are a
-/// group: for each few turns of these loops, the cursor goes through all blocks of the group. So it
-/// follows the rows of an array whose columns are divided into many blocks. The order depends only
-/// on the blocks, so sender and receiver have the same.
+/// Visits blocks in portions of any size. Neighbouring blocks with the same outer loops form a
+/// group. The cursor visits all blocks of the group for a few turns (iterations) of these loops,
+/// and then for the next turns. In this way it follows the rows of an array whose columns are
+/// divided into many blocks. The order depends only on the blocks, so the sender and the receiver
+/// use the same order.
 class BlockCursor {
  public:
   /// Begins with the first block. The blocks must exist as long as the cursor is used.
@@ -34,7 +35,7 @@ class BlockCursor {
   }
 
   /// Returns the next elements: the innermost loop, or a part of it.
-  /// @param most  The number of elements to return at most, at least 1. The blocks must have at
+  /// @param most  The maximum number of elements to return, at least 1. The blocks must have at
   ///              least one more element.
   [[nodiscard]] Strip peek(std::int64_t most) const {
     const TransferBlock& block = (*blocks_)[block_];

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Files of a checkpoint, through POSIX, because streams can neither write at any place nor fsync.
+// Files of a checkpoint. They use POSIX functions, because C++ streams have neither pwrite nor
+// fsync.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which bytes of a checkpoint are where. All of it follows from the list of tensors.
+// The positions of all bytes of a checkpoint. They follow from the list of tensors and the file
+// size limit.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +22,7 @@ struct TensorInFile {
   std::int64_t piece_rows = 1;   ///< The rows of each piece; the last piece may be smaller.
   std::int64_t piece_bytes = 0;  ///< Their bytes.
   std::int64_t pieces = 0;       ///< The number of pieces; 0 without elements.
-  std::int64_t first_piece = 0;  ///< The number of the first piece among those of all tensors.
+  std::int64_t first_piece = 0;  ///< The number of the first piece among the pieces of all tensors.
 
   /// Returns the bytes of one piece.
   [[nodiscard]] std::int64_t bytes_of(std::int64_t piece) const {
@@ -70,7 +71,7 @@ struct Manifest {
   CheckpointLayout layout;
   std::vector<std::string> checksums;  ///< Of all pieces, as hexadecimal digits.
 };
-/// @throws FileError if the text is not that of a manifest, or was changed.
+/// @throws FileError if the text is not a manifest, or was changed.
 [[nodiscard]] Manifest parse_manifest(const std::string& text, const std::string& path);
 
 }  // namespace rankmesh::exchange::detail

@@ -60,8 +60,8 @@ struct ControlQueue::State {
   template <class Condition, class Late>
   void wait(Condition&& done, std::optional<Deadline::Duration> timeout, Late&& late) {
     if (done()) return;
-    // Each poll takes the cache line from the rank that writes it. Polls are therefore apart from
-    // each other, so that the other rank gets ahead.
+    // Each poll takes the cache line away from the rank that writes it. Therefore there are pauses
+    // between the polls, in which the writing rank makes progress.
     Backoff backoff{{.spins = spins,
                      .spin_length = 256,
                      .yields = 4000,

@@ -17,8 +17,8 @@ namespace rankmesh::exchange::detail {
 
 /// The arguments of one member.
 struct MemberArguments {
-  /// Returns the arguments in the words of the program. The parameter is `list` as a text, which
-  /// may be cut, but shows the first place in which members differ.
+  /// Returns the arguments in the words of the program. The parameter is `list` as a text. The text
+  /// may be truncated, but it shows the first place in which members differ.
   std::function<std::string(const std::string& list)> describe;
   std::vector<std::int64_t> list{};  ///< An argument that may be long.
   std::exception_ptr failure{};      ///< Why the arguments of this member are invalid, or null.
@@ -39,8 +39,9 @@ std::exception_ptr failure_of(Check&& check) {
 /// Collects the arguments of all members, and throws. Call it on all members after a comparison
 /// has shown on all of them that the arguments differ or that a member has failed. Collective over
 /// the group; blocks.
-/// @throws MismatchError with the same text on all members, which lists the arguments, those of the
-/// fewest members first. A member that has failed throws its own failure instead.
+/// @throws MismatchError with the same text on all members. The text lists the arguments; arguments
+/// that the fewest members have passed come first. A member that has failed throws its own failure
+/// instead.
 [[noreturn]] void throw_difference(GroupCoordinator& group, const MemberArguments& arguments,
                                    const std::string& hint);
 

@@ -19,7 +19,7 @@ namespace rankmesh::exchange::detail {
 void store_elements(std::byte* to, DataType to_type, const std::byte* from, DataType from_type,
                     std::int64_t count);
 
-/// Adds `count` elements to those at `to`, whose type is an integer, float32 or float64.
+/// Adds `count` elements to the elements at `to`. `to_type` is an integer, float32 or float64.
 void add_elements(std::byte* to, DataType to_type, const std::byte* from, DataType from_type,
                   std::int64_t count);
 

@@ -29,7 +29,7 @@ class ScratchMemory {
       device::require_no_capture(stream);
       for (DeviceMemory& memory : std::exchange(retired_, {}))
         device::free_in_order(memory.release(), stream);
-      device_size_ = 0;  // there may not be enough memory for the old and the new
+      device_size_ = 0;  // there may not be enough memory for the old and the new block together
       device::free_in_order(on_device_.release(), stream);
       on_device_.reset(static_cast<std::byte*>(device::allocate_in_order(size, stream)));
       device_size_ = size;
@@ -86,8 +86,8 @@ class StagingMemory {
   std::size_t size_ = 0;  // of the last block
 };
 
-/// The lists of routes in device memory. A route that is destroyed gives its block back, and a
-/// later route uses it, after the work that the stream of the later route holds by then.
+/// The lists of routes in device memory. A route that is destroyed returns its block. A later route
+/// reuses the block after the work that is on its stream at that time.
 class RouteMemory : public std::enable_shared_from_this<RouteMemory> {
  public:
   /// Returns `count` numbers for work on the stream.

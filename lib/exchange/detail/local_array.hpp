@@ -41,8 +41,8 @@ class LocalArray {
   /// Returns the size of an element.
   [[nodiscard]] std::int64_t width() const { return width_; }
 
-  /// Returns the least bytes of the pieces of for_each() that are not cut by its range. A dense
-  /// array is a single piece.
+  /// Returns the smallest size in bytes of a piece of for_each(), without pieces that the ends of
+  /// the range cut. A dense array is a single piece.
   [[nodiscard]] std::int64_t bytes_of_piece() const {
     return is_dense() ? std::numeric_limits<std::int64_t>::max() : inner_ * width_;
   }

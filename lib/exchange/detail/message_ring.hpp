@@ -2,8 +2,8 @@
 // The protocol of a control queue in shared memory: one writer, and readers that each read
 // every message.
 //
-// It uses neither MPI nor processes, and nothing in it waits. So a test can run it between threads
-// under ThreadSanitizer.
+// It uses neither MPI nor processes, and nothing in it waits. Therefore a test can run it between
+// threads under ThreadSanitizer.
 //
 // A message is divided into chunks, which are numbered over the life of the ring. Chunk i is stored
 // in slot i % slots.

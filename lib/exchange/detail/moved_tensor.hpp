@@ -15,8 +15,8 @@
 
 namespace rankmesh::exchange::detail {
 
-/// Other ranks read pieces of memory directly if they have this many bytes. A shorter piece costs
-/// more in the system than a second copy.
+/// Other ranks read pieces of memory directly if each piece has at least this many bytes. For a
+/// shorter piece, the system call takes longer than a second copy.
 inline constexpr std::int64_t least_direct_piece = 512;
 
 /// One tensor of a redistribution.
@@ -52,8 +52,8 @@ class MovedTensor {
                           DataType type) const;
   /// Returns the number of numbers that publish() stores.
   [[nodiscard]] std::size_t published_size() const { return 1 + transfer_->from.shape().size(); }
-  /// Stores where this rank's elements lie that it sends in a step: the address, and the stride of
-  /// each axis.
+  /// Stores the position of the elements that this rank sends in a step: the address, and the
+  /// stride of each axis.
   void publish(TransferStep step, std::int64_t* published) const;
   /// Returns whether pieces of this memory are long enough to be read directly.
   [[nodiscard]] bool can_be_read(TransferStep step) const {

@@ -21,9 +21,8 @@ class RemoteSends {
   RemoteSends(const RemoteSends&) = delete;
   RemoteSends& operator=(const RemoteSends&) = delete;
 
-  /// @param id       Precedes each message. MPI may give a later communicator the context of one
-  /// that
-  ///                 was freed, and with it the messages that nobody had received.
+  /// @param id       Precedes each message. If a communicator is freed, MPI may give its context to
+  ///                 a later communicator, with the messages that no reader has received.
   /// @param readers  Ranks of the communicator.
   void open(MPI_Comm comm, int tag, std::uint64_t id, std::vector<std::int64_t> readers);
   [[nodiscard]] const std::vector<std::int64_t>& readers() const { return readers_; }

@@ -18,8 +18,8 @@ namespace rankmesh::exchange::detail {
 /// Makes an ExpertRoute in two steps. Between them, the caller exchanges numbers of rows with the
 /// other ranks; the planner itself does not communicate.
 ///
-/// Rows are ordered by slot, then by token and choice. It is a counting sort: the order depends on
-/// the ids alone, so a step can be repeated with the same result.
+/// Rows are ordered by slot, then by token and choice. It is a counting sort: the order depends
+/// only on the ids, so a step can be repeated with the same result.
 class RoutePlanner {
  public:
   /// Chooses a slot for every id. Throws UsageError for ids that are not a T x k array of experts.

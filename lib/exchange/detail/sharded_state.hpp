@@ -22,7 +22,7 @@ struct ShardBucket {
   /// What the memory of the whole tensors holds.
   enum class Whole : std::uint8_t {
     nothing,
-    gathered,  // the values of all members; if there is work, they are on the way
+    gathered,  // the values of all members; if `work` is set, they have not arrived yet
     local,     // this member's own values
     reducing,  // this member's own values, while their reduce_scatter is in flight
   };
@@ -50,8 +50,8 @@ struct ShardBucket {
 };
 
 /// Combines neighbouring tensors in buckets of up to `bytes` bytes. A tensor that does not fit
-/// begins a new bucket. Tensors and shares begin at multiples of 16 bytes, which vector
-/// instructions, kernels and NCCL like best.
+/// begins a new bucket. Tensors and shares begin at multiples of 16 bytes, because vector
+/// instructions, kernels and NCCL are fastest with this alignment.
 std::vector<ShardBucket> divided(const std::vector<std::int64_t>& sizes, DataType type,
                                  std::int64_t bytes, std::int64_t members);
 
@@ -59,7 +59,7 @@ std::vector<ShardBucket> divided(const std::vector<std::int64_t>& sizes, DataTyp
 void zero(const Buffer& memory, StreamRef stream);
 
 /// Which bucket loses its memory, and which bucket is gathered in advance, depends only on the
-/// order of the calls. So all members issue the same collectives.
+/// order of the calls. Therefore all members issue the same collectives.
 struct ShardedMemory::State {
   GroupCoordinator& group;
   rankmesh::detail::GroupLife life;
@@ -95,7 +95,7 @@ struct ShardedMemory::State {
   [[nodiscard]] std::shared_ptr<Tensor> allocated(std::int64_t count) const;
   /// Allocates the memory that is kept.
   void allocate();
-  /// Remembers what the part of a gathered bucket begins with. Host memory only.
+  /// Stores the first bytes of this member's part of a gathered bucket. Host memory only.
   void remember(ShardBucket& bucket);
   /// @throws UsageError if the part of a bucket has changed since remember().
   void require_unchanged(const ShardBucket& bucket);

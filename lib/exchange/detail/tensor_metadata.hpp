@@ -26,7 +26,7 @@ struct DictMetadata {
 };
 
 Bytes to_bytes(const DictMetadata& metadata);
-/// Throws DataError if the bytes are not metadata. Allocates at most a few times their number.
+/// Throws DataError if the bytes are not metadata. Allocates at most a few times as much memory.
 DictMetadata metadata_from(std::span<const std::byte> bytes);
 
 }  // namespace rankmesh::exchange::detail

@@ -39,7 +39,7 @@ class CallDispatcher final : private Waiter {
   [[nodiscard]] const std::shared_ptr<Connection>& shared_connection() const { return connection_; }
   [[nodiscard]] const std::shared_ptr<MeshRuntime>& runtime() const { return runtime_; }
 
-  /// Returns what tells when this coordinator is destroyed.
+  /// Returns the object that tells whether this coordinator still exists.
   [[nodiscard]] std::shared_ptr<const Lifetime> lifetime() const { return lifetime_; }
 
   /// Runs a call on ordinary host memory; blocks. Every instruction counts here:
@@ -66,7 +66,7 @@ class CallDispatcher final : private Waiter {
   /// group's own stream, after the work that `stream` holds now.
   [[nodiscard]] Work start(const SequenceDescription& description, StreamRef stream,
                            std::shared_ptr<DeviceSequence> sequence);
-  /// A comparison of a call on device memory with those of the other members.
+  /// The comparison of a call on device memory with the calls of the other members.
   struct Comparison {
     WaitPoint point;
     std::unique_ptr<Pending> pending;  // null without the option `check`
@@ -93,8 +93,8 @@ class CallDispatcher final : private Waiter {
   [[nodiscard]] DeviceTransport& device(std::string_view operation) const;
   /// Blocks the host until the stream is idle.
   void wait_for_stream(StreamRef stream);
-  /// Returns the group's communicator. If the group has none, creates it, which is collective over
-  /// the group and blocks.
+  /// Returns the group's communicator. If the group has none, creates one; this is collective over
+  /// the group, and blocks.
   [[nodiscard]] MPI_Comm native_mpi();
   /// Throws ClosedError if the mesh or the group is closed.
   /// @param hint  The hint of the error.
@@ -143,8 +143,8 @@ class CallDispatcher final : private Waiter {
   [[nodiscard]] Transport& transport_for(const Call& call) const;
   [[nodiscard]] WaitPoint wait_point(const Call& call);
   [[nodiscard]] WaitPoint point_of(const Call& call, std::uint64_t number) const;
-  /// Records a call that this object waits for, or that is asynchronous. Transports record those
-  /// that they run.
+  /// Records a call for which this object waits, or an asynchronous call. Transports record the
+  /// calls that they run.
   /// @param bits  See RecordedCall.
   [[nodiscard]] RecordedCall record(const Call& call, std::uint64_t number,
                                     const Transport& transport, std::uint64_t bits) const;

@@ -31,7 +31,7 @@ struct GroupDescription {
   /// The families that contain this group, in plan order; empty for dynamic groups.
   std::vector<std::size_t> families;
   std::vector<std::string>
-      names;                  ///< Of its coordinators; those of the families come in their order.
+      names;                  ///< Of its coordinators; the names of families are in plan order.
   std::string duplicate_key;  ///< The key of a duplicate communicator; empty for the first one.
   RankSet ranks;              ///< Ranks of the mesh, in group order.
   Deadline::Duration timeout{600};  ///< For waits for operations of the group.
@@ -96,8 +96,8 @@ class RANKMESH_API Connection {
   /// after the connection was closed.
   [[nodiscard]] const mpi::CommunicatorView& comm() const { return comm_; }
   [[nodiscard]] bool owns_communicator() const { return static_cast<bool>(owned_); }
-  /// Gives a group that has none a communicator, for the program's own calls of MPI. The transports
-  /// do not use it. close() frees it.
+  /// Gives a communicator to a group that has none, for the program's own calls of MPI. The
+  /// transports do not use it. close() frees it.
   void own(mpi::Communicator communicator) {
     owned_ = std::move(communicator);
     comm_ = owned_.view();
@@ -147,8 +147,8 @@ class RANKMESH_API Connection {
   std::uint64_t next_device_call() { return ++last_device_call_; }
 
   /// Returns a function for WaitPoint::needed, which translates awaited members into ranks of the
-  /// mesh. If other operations of this process are in flight, they may be what the peers wait for,
-  /// so its result is empty then.
+  /// mesh. If other operations of this process are in flight, the peers may wait for these
+  /// operations. In this case the result of the function is empty.
   /// @param awaited  Returns members as ranks in the group.
   /// @param own      The number of operations in flight that belong to the wait.
   [[nodiscard]] std::function<std::vector<int>()> needed(

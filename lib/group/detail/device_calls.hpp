@@ -11,15 +11,16 @@
 
 namespace rankmesh::detail {
 
-/// Notes in the record of this rank when the device has finished a call. The host looks at every
-/// eighth device call and whenever it makes progress, so the time of the end is at most too late.
+/// Notes in the record of this rank when the device has finished a call. The host checks for
+/// finished calls at every eighth device call and whenever it makes progress. Therefore the
+/// recorded end may be later than the true end, but never earlier.
 class DeviceCalls {
  public:
   /// @param end  Is complete when the device has finished; null if the call was captured into a
   ///             CUDA graph.
   /// @param stream  The stream of the call.
   void follow(RecordedCall call, std::unique_ptr<Pending> end, StreamRef stream);
-  /// Looks at the calls in the order in which they were made. An error ends the call's entry as
+  /// Checks the calls in the order in which they were made. An error ends the call's entry as
   /// failed; the program learns of it by its next call.
   void look() noexcept;
   /// Forgets the calls, before the device is released. Calls that have not ended count as failed.

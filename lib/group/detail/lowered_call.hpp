@@ -12,8 +12,8 @@ namespace rankmesh::detail {
 
 /// Lowers a call on host memory: it copies the inputs to scratch memory, in a form that every
 /// transport carries, and copies the results back. Blocks along an axis become equal blocks that
-/// follow each other. Reductions of 16-bit and 8-bit floats become reductions of float32, which
-/// round once at the end, so a sum has only the rounding error of its result.
+/// follow each other. Reductions of 16-bit and 8-bit floats become reductions of float32. The
+/// result is rounded to the narrow type only once, at the end.
 class LoweredCall {
  public:
   /// Returns whether no transport carries the call as it is.

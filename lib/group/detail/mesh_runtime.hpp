@@ -91,8 +91,8 @@ class CallLock {
 };
 
 /// Lets every wait of this thread advance the operations of the mesh, although the mesh is in a
-/// call. While a mesh or a group is closed, receives are under way, whose senders may wait for this
-/// rank before they come to close().
+/// call. While a mesh or a group is being closed, receives may be in flight whose senders wait for
+/// this rank before they call close().
 class AdvancedByWaits {
  public:
   explicit AdvancedByWaits(MeshRuntime& runtime) : runtime_{runtime} {
@@ -113,7 +113,8 @@ class AdvancedByWaits {
 class GuestLock {
  public:
   explicit GuestLock(MeshRuntime& runtime) : runtime_{runtime} {
-    ++runtime_.guests;  // before the mesh is busy, so that a call never takes a guest for a call
+    ++runtime_.guests;  // before the mesh is busy, so that a call never mistakes a guest for
+                        // another call
     is_held_ = !runtime_.busy.test_and_set(std::memory_order_acquire);
     if (!is_held_) --runtime_.guests;
   }

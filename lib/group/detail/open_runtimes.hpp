@@ -14,10 +14,10 @@ namespace rankmesh::detail {
 struct MeshRuntime;
 
 /// Lists the runtimes of all meshes of this process. Polled operations make progress only inside
-/// calls of rankmesh. So a thread that waits in one mesh advances the polled operations that it has
-/// issued in all other meshes, too, and a blocking collective over MPI completes the collectives
-/// among them before it begins. The operations of other threads are left alone, because these
-/// threads may be using their meshes, and because operations may call functions of the program.
+/// calls of rankmesh. Therefore a thread that waits in one mesh also advances the polled operations
+/// that it has issued in all other meshes. A blocking collective over MPI first completes the
+/// polled collectives. The operations of other threads are left alone, because these threads may be
+/// using their meshes, and because operations may call functions of the program.
 ///
 /// Thread safety: any thread may call any function.
 class RANKMESH_API OpenRuntimes {
@@ -27,8 +27,8 @@ class RANKMESH_API OpenRuntimes {
   void add(MeshRuntime& runtime);
   void remove(MeshRuntime& runtime);
 
-  /// Says that some mesh has one more, or one less, polled operation in flight. While there is any,
-  /// the calls of all meshes take the checked path.
+  /// Says that a mesh has one more, or one less, polled operation in flight. While a polled
+  /// operation is in flight, the calls of all meshes take the checked path.
   void begin_polled();
   void end_polled();
 

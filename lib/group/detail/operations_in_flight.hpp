@@ -29,8 +29,8 @@ struct AsyncOperation {
   bool is_receive = false;  ///< A receive on host memory, which can be cancelled.
   bool was_cancelled = false;
   bool is_deferred = false;  ///< Its batch has not ended, so it is not issued yet.
-  /// It makes progress only inside calls of rankmesh, so this process must not block in MPI before
-  /// it is complete.
+  /// The operation makes progress only inside calls of rankmesh, so this process must not block in
+  /// MPI before the operation is complete.
   bool is_polled = false;
   Transport* transport = nullptr;       ///< The transport of an operation on host memory.
   MessageSequence* sequence = nullptr;  ///< `pending`, if it is a sequence; else null.
@@ -62,8 +62,8 @@ class OperationsInFlight {
   void wait(AsyncOperation& operation, WaitMonitor& monitor, const Deadline& deadline,
             TimeLimit limit = TimeLimit::timeout);
 
-  /// Cancels a receive on host memory. If a message has reached it, blocks until the message has
-  /// arrived. Returns whether the receive was cancelled.
+  /// Cancels a receive on host memory. If a message has been matched with the receive, blocks until
+  /// the message has arrived. Returns whether the receive was cancelled.
   /// @throws UsageError if the operation is no receive on host memory.
   /// @throws the exceptions of wait().
   bool cancel(AsyncOperation& operation, WaitMonitor& monitor, const Deadline& deadline);
@@ -77,21 +77,23 @@ class OperationsInFlight {
   [[nodiscard]] bool has_polled_of_this_thread() const {
     return polled_.load() != 0 && issuer_.load() == std::this_thread::get_id();
   }
-  /// Makes progress on what makes progress only inside calls of rankmesh: polled operations (see
-  /// Transport::is_polled()), sequences of messages, and the comparison of calls that MPI carries.
+  /// Makes progress on everything that advances only inside calls of rankmesh: polled operations
+  /// (see Transport::is_polled()), sequences of messages, and the comparison of calls that MPI
+  /// carries.
   void advance_polled();
   /// Waits for all operations of this connection, or of all connections if it is null. Receives on
   /// host memory are left to end_receives().
   /// @throws The exception of the first operation that failed.
   void finish(const Connection* only, WaitMonitor& monitor, const Deadline& deadline);
   /// Ends all receives on host memory of this connection, or of all connections if it is null. The
-  /// other members have sent what they will send. Receives without a message are cancelled.
+  /// other members send no further messages. Receives for which no message has arrived are
+  /// cancelled.
   /// @throws The exception of the first operation that failed.
   void end_receives(const Connection* only, WaitMonitor& monitor, const Deadline& deadline);
-  /// Lets the waits of this thread advance the operations, whichever thread has issued them.
+  /// Lets the waits of this thread advance the operations, even if another thread has issued them.
   void continue_in_this_thread() { issuer_ = std::this_thread::get_id(); }
   /// Waits for all polled collectives, each with the timeout of its group. Messages between two
-  /// members go on, because their peers may make this rank's next collective first.
+  /// members stay in flight, because their peers may make this rank's next collective first.
   void finish_polled(WaitMonitor& monitor);
   /// Returns whether polled messages are in flight.
   [[nodiscard]] bool has_polled_messages() const;

@@ -12,14 +12,14 @@
 
 namespace rankmesh::detail {
 
-/// As long as it exists, a thread continues the messages in shared memory that this thread has in
-/// flight, in all meshes that are not in a call of another thread. Such messages make progress only
-/// in calls of rankmesh, and a blocking collective of MPI may wait for a rank that waits for one of
-/// them first. MPI would continue messages of its own meanwhile. If no message is in flight, there
-/// is no such thread.
+/// As long as an object of this class exists, a helper thread advances the messages in shared
+/// memory that the calling thread has in flight, in all meshes that are not in a call of another
+/// thread. Such messages make progress only in calls of rankmesh, and a blocking collective of MPI
+/// may wait for a rank that waits for one of them first. MPI itself would advance its own messages
+/// in this situation. If no message is in flight, there is no helper thread.
 ///
-/// The thread calls no function of MPI. The thread that made the object must be inside MPI, and
-/// must not use the meshes before it destroys the object.
+/// The helper thread calls no function of MPI. The thread that made the object must be inside MPI,
+/// and must not use the meshes before it destroys the object.
 class ProgressInMpi {
  public:
   /// @param current  The mesh whose call blocks.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The rules of a mesh, resolved once for all groups that they treat alike.
+// The rules of a mesh, resolved once for all groups that the rules do not distinguish.
 #pragma once
 
 #include <array>

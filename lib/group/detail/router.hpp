@@ -16,7 +16,7 @@ namespace rankmesh::detail {
 
 /// Says how the bytes of a call are counted: the elements of one of its buffers, times a factor.
 /// The result is the size of the largest buffer of a member, as in nccl-tests. All members get the
-/// same number, also those that do not have this buffer.
+/// same number, even members that do not have this buffer.
 struct RoutedBytes {
   bool of_out;
   bool of_group;  // times the size of the group
@@ -55,9 +55,9 @@ constexpr RoutedBytes routed_bytes(Operation operation) {
 /// transports. A call then costs one look-up, one comparison per rule with a size and, if there are
 /// several candidates, one call of Transport::supports() for each of them.
 ///
-/// All members must choose the same transport without communication. So the choice depends only on
-/// values that are the same on all members: operation, bytes, type, the group, its transports, and
-/// the result of Transport::supports().
+/// All members must choose the same transport without communication. Therefore the choice depends
+/// only on values that are the same on all members: operation, bytes, type, the group, its
+/// transports, and the result of Transport::supports().
 class Router {
  public:
   /// @param family  The name of the family, for rules; empty for dynamic groups.

@@ -9,7 +9,7 @@
 
 namespace rankmesh::detail {
 
-/// Limits that bound the memory that a small text can cause.
+/// Limits of the memory that the readers allocate because of a small text.
 inline constexpr std::int64_t most_hosts = std::int64_t{1} << 20;
 inline constexpr std::int64_t most_listed_slots = std::int64_t{1} << 22;
 inline constexpr std::size_t most_machine_characters = std::size_t{1} << 26;

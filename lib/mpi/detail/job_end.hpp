@@ -25,8 +25,8 @@ void flush_stdout() noexcept;
 /// Writes a message of this rank to stderr, without waiting for other ranks. Local.
 void write_last_words(const std::string& program, const std::string& text) noexcept;
 
-/// Sets a function that is called before this rank writes a message of this file: its peers need
-/// not report its end then. The function must not throw.
+/// Sets a function that is called before this rank writes a message of this file, so that its peers
+/// need not report its end. The function must not throw.
 void on_last_words(void (*action)()) noexcept;
 
 /// Calls MPI_Abort on MPI_COMM_WORLD, and ends the process if MPI_Abort returns.

@@ -47,7 +47,7 @@ class NodeReport {
 bool have_same_text(const LastWords& a, const LastWords& b);
 
 /// Returns the lines to print: each distinct text once, with the ranks that say it. The text that
-/// came first is probably the cause of the others, so it comes first.
+/// arrived first is probably the cause of the others, so it is printed first.
 /// @param ranks  The number of ranks in the job.
 std::string report_text(const std::vector<LastWords>& words, int ranks);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How a process ends whose MPI was initialised by an Environment.
+// The end of a process in which an Environment has initialised MPI.
 #pragma once
 
 #include <string>

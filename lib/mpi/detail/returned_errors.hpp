@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Errors of MPI that are returned, whatever handler the program has set.
+// Makes MPI return errors, even if the program has set another error handler.
 #pragma once
 
 #include "rankmesh/mpi/native.hpp"
@@ -7,11 +7,11 @@
 namespace rankmesh::mpi {
 
 /// While an object of this class exists, MPI returns the errors of a communicator to its caller.
-/// Then the handler of the program stands in again.
+/// Afterwards the handler of the program is set again.
 ///
 /// Libraries of MPI raise the errors of non-blocking collectives on MPI_COMM_WORLD, whose handler
-/// ends the job by default. So rankmesh makes such an object around its calls that complete
-/// non-blocking collectives, and around calls on communicators that it does not own.
+/// ends the job by default. Therefore rankmesh creates such an object around its calls that
+/// complete non-blocking collectives, and around calls on communicators that it does not own.
 ///
 /// If several threads may call MPI (MPI_THREAD_MULTIPLE), this class does nothing, because errors
 /// of other threads must reach the handler of the program.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Visits the groups of a family that can differ in their place on a machine.
+// Visits those groups of a family that can lie differently on the units of a machine.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,10 @@
 
 namespace rankmesh::detail {
 
-/// Calls `visit(group, count)` for one group of each kind, of which there are `count`. All groups
-/// of a strided family are translates of one another, so two groups that begin at the same offset
-/// in a unit of a regular level lie alike. Other families and levels are visited group by group.
+/// Calls `visit(group, count)` for one group of each kind; `count` groups are of this kind. All
+/// groups of a strided family are translates of one another. Therefore two groups that begin at the
+/// same offset in a unit of a regular level touch units in the same way. Other families and levels
+/// are visited group by group.
 template <class Visit>
 void visit_distinct_groups(const GroupFamily& family, const Machine& machine, std::size_t level,
                            Visit&& visit) {

@@ -74,7 +74,8 @@ std::int64_t bytes_between(Pattern pattern, std::int64_t bytes, std::int64_t siz
                            std::int64_t units, std::int64_t sum_of_squares,
                            std::int64_t crossing_neighbours);
 
-/// Returns `bytes`, or what a group of `size` ranks lets leave its nodes at most.
+/// Returns `bytes`, but at most the number of bytes that may leave the nodes of a group of `size`
+/// ranks.
 /// @param most  FamilyTraffic::most_between_nodes; 0 on levels inside nodes.
 inline std::int64_t limited(std::int64_t bytes, std::int64_t most, std::int64_t size) {
   return most == 0 ? bytes : std::min(bytes, most * size);

@@ -11,8 +11,8 @@
 
 namespace rankmesh::detail {
 
-/// Swaps ranks, and whole groups, as long as this lowers the objective. All meshes take the same
-/// path; in large ones, pairs are sampled instead of tried all.
+/// Swaps ranks, and whole groups, as long as this lowers the objective. The algorithm is the same
+/// for all meshes; in large meshes, it tries a sample of the pairs instead of all pairs.
 class SwapSearch {
  public:
   /// @param budget  the number of swaps that all calls together may try.
@@ -23,7 +23,7 @@ class SwapSearch {
   /// Swaps until no swap helps, or the budget is exhausted.
   void improve(TrackedAssignment& assignment);
 
-  /// Returns the slots after a random change, which improve() can often not undo: some swaps, the
+  /// Returns the slots after a random change that improve() often cannot undo: some swaps, the
   /// members of two groups in two units swapped, the ranks of two units mixed, a new assignment
   /// that grows unit by unit, or a random one.
   [[nodiscard]] std::vector<std::int64_t> changed(const std::vector<std::int64_t>& slots);

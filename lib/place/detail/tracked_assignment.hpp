@@ -10,8 +10,8 @@
 namespace rankmesh::detail {
 
 /// An assignment and its bytes. For each group and level, it keeps the number of members in each
-/// unit. So the time of a swap depends on the number of families and levels, and hardly on the
-/// sizes of the groups.
+/// unit. Therefore the time of a swap depends on the number of families and levels, and hardly on
+/// the sizes of the groups.
 class TrackedAssignment {
  public:
   TrackedAssignment(const Objective& objective, std::vector<std::int64_t> slots);

@@ -13,7 +13,7 @@ namespace rankmesh::record::detail {
 class DifferenceConstraints {
  public:
   /// Creates a system without constraints between clocks.
-  /// @param bounds  the largest absolute shift of each clock; that of clock 0 is 0.
+  /// @param bounds  the largest absolute shift of each clock; 0 for clock 0.
   explicit DifferenceConstraints(std::vector<std::int64_t> bounds);
 
   /// Adds the constraint shift(b) - shift(a) <= limit.
@@ -24,8 +24,9 @@ class DifferenceConstraints {
     std::vector<std::int64_t> shifts;
     std::vector<std::int64_t> errors;
   };
-  /// Returns the shifts whose largest share of the bound is smallest, each as near to 0 as the
-  /// others permit; nothing if the constraints contradict each other. Takes O(N^3) time.
+  /// Returns the shifts whose largest fraction of the bound is as small as possible. Each shift is
+  /// as near to 0 as the other shifts permit. Returns nothing if the constraints contradict each
+  /// other. Takes O(N^3) time.
   [[nodiscard]] std::optional<Solution> solve() const;
 
   [[nodiscard]] std::size_t size() const { return bounds_.size(); }

@@ -58,11 +58,11 @@ enum class Circle : std::uint8_t { no, possible, certain };
 
 /// Returns the call that a node is in, or null.
 [[nodiscard]] const Call* blocked_call(const Evidence& evidence, std::size_t node);
-/// Returns what a node waits in, for example `tp.barrier(), call 4`.
+/// Returns the call or the activity in which a node waits, for example `tp.barrier(), call 4`.
 [[nodiscard]] std::string wait_text(const Evidence& evidence, std::size_t node);
 
-/// Returns who waits for ranks that wait themselves, for example ` In turn, rank 0 waits for rank 2
-/// in tp.barrier(), call 4.`
+/// Returns which ranks wait for ranks that themselves wait, for example ` In turn, rank 0 waits for
+/// rank 2 in tp.barrier(), call 4.`
 /// @param direct  the number of waiters that come first and are left out.
 [[nodiscard]] std::string indirect_text(const Evidence& evidence, const WaitGraph::Waiters& waiters,
                                         std::size_t direct);

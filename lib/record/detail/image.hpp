@@ -19,17 +19,17 @@
 
 namespace rankmesh::record::detail {
 
-/// Nobody writes an image, so every load may be relaxed.
+/// No thread writes to an image, so every load may be relaxed.
 inline constexpr auto relaxed = std::memory_order_relaxed;
 
-/// A private copy of the bytes, aligned as the format demands.
+/// A private copy of the bytes, aligned as the format requires.
 struct alignas(64) Image {
   std::array<std::byte, format::total_bytes> bytes;
 
   [[nodiscard]] const format::Header& header() const {
     return *reinterpret_cast<const format::Header*>(bytes.data());
   }
-  /// Returns the entry in a place of the ring.
+  /// Returns the entry in a slot of the ring.
   [[nodiscard]] const format::Entry& entry(std::size_t slot) const {
     return *reinterpret_cast<const format::Entry*>(bytes.data() + format::header_bytes +
                                                    slot * sizeof(format::Entry));
@@ -71,7 +71,8 @@ std::string printable(std::string_view text);
 class Clock {
  public:
   explicit Clock(const format::Header& header);
-  /// Returns nothing if the header does not tell the frequency of the counter exactly enough.
+  /// Returns nothing if the frequency of the counter does not follow from the header with
+  /// sufficient precision.
   [[nodiscard]] std::optional<Time> of_counter(std::uint64_t counter) const;
   [[nodiscard]] Time of_clock(std::int64_t nanoseconds) const;
   /// Returns when the record was opened.

@@ -12,7 +12,7 @@
 
 namespace rankmesh::record::detail {
 
-/// Messages between two ranks that are matched by their order alone.
+/// Messages between two ranks that are matched only by their order.
 struct StreamKey {
   std::size_t group = 0;   ///< Index in Job::groups().
   std::size_t sender = 0;  ///< Node.
@@ -48,7 +48,7 @@ class Messages {
   enum class Match : std::uint8_t {
     made,      ///< The other rank has made the call that belongs to it.
     not_made,  ///< The other rank has not made it.
-    unknown,   ///< Old calls have left a record, so the messages cannot be counted.
+    unknown,   ///< A record has lost old calls, so the messages cannot be counted.
   };
   [[nodiscard]] Match match_of(const Job& job, const MessageEnd& end, std::size_t call) const;
   [[nodiscard]] const std::unordered_map<StreamKey, Stream, StreamKeyHash>& streams() const {

@@ -27,7 +27,7 @@ std::vector<std::int64_t> all_processes();
 std::optional<std::uint32_t> user_of(std::int64_t process_id);
 
 /// Adds the records that a process has open.
-/// @return whether the system lets this process see what that one has open.
+/// @return whether the system allows this process to see the open files of the other one.
 bool add_open_records(std::int64_t process_id, std::vector<OpenRecord>& records);
 
 /// Returns one source for each record; the process that has made it is preferred.

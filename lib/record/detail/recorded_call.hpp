@@ -44,7 +44,7 @@ inline std::uint64_t read_counter(const record::format::Header& header) {
   return static_cast<std::uint64_t>(monotonic_nanoseconds());
 }
 
-/// The record that the calls of one group go to. A transport has one.
+/// The record to which the calls of one group are written. Each transport has one.
 struct Recording {
   record::format::Header* record = nullptr;  ///< Null if nothing is recorded.
   std::uint64_t group = 0;                   ///< The bits of Entry::call that name the group.
@@ -61,8 +61,8 @@ struct Recording {
   return (next & header.time_mask) == 0;
 }
 
-/// Adds an entry to the ring of a record, for a call that is issued. Plain stores to lines that
-/// only this process writes.
+/// Adds an entry to the ring of a record, for a call that is issued. Uses plain stores to cache
+/// lines that only this process writes.
 /// @param next  The result of next_of().
 /// @param call  Entry::call.
 [[gnu::always_inline]] inline record::format::Entry& add_entry(record::format::Header& header,
@@ -70,15 +70,15 @@ struct Recording {
                                                                const CallDescriptor& descriptor,
                                                                std::uint64_t call) {
   namespace format = record::format;
-  // So that the slot is a mask, and the sequence needs no arithmetic.
+  // With these values, a mask gives the slot, and the sequence needs no arithmetic.
   static_assert(format::position_unit == sizeof(format::Entry) &&
                 format::first_next == static_cast<std::uint64_t>(record::State::issued));
   constexpr std::uint64_t slots = (format::entry_count - 1) * sizeof(format::Entry);
   header.next.store(next, std::memory_order_relaxed);
   auto* const entries = reinterpret_cast<std::byte*>(&header) + format::header_bytes;
   auto& entry = *reinterpret_cast<format::Entry*>(entries + (next & slots));
-  // Release: a reader that sees a part of the new entry also sees `next`, and so knows that the old
-  // entry is gone.
+  // Release: a reader that sees a part of the new entry also sees `next`. Therefore it knows that
+  // the old entry has been overwritten.
   entry.kind.store(descriptor.kind, std::memory_order_release);
   entry.detail.store(descriptor.detail, std::memory_order_release);
   entry.count.store(static_cast<std::uint64_t>(descriptor.count), std::memory_order_release);
@@ -100,7 +100,7 @@ struct Recording {
   return (entry.call.load(std::memory_order_relaxed) & record::format::timed_bit) != 0;
 }
 
-/// Notes that the call of an entry has reached a state. The entry must still be that of the call.
+/// Notes that the call of an entry has reached a state. The entry must still belong to the call.
 inline void set_state(record::format::Header& header, record::format::Entry& entry,
                       record::State state) {
   if (state >= record::State::ended && has_time(entry))
@@ -171,7 +171,7 @@ class RecordedCall {
   }
 
  private:
-  // After a few thousand calls more, the entry is that of another call.
+  // After a few thousand further calls, the entry belongs to another call.
   [[nodiscard]] bool is_own() const {
     return header_ != nullptr &&
            entry_->sequence.load(std::memory_order_relaxed) / record::format::position_unit ==

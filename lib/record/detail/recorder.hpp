@@ -24,7 +24,8 @@ namespace rankmesh::detail {
 /// Owns the memory of a record: a memfd, which other processes of the same user open through
 /// /proc, or a file in a folder, which outlives the process.
 ///
-/// Thread safety: the thread that uses the mesh calls the functions; stamp() also the watchdog.
+/// Thread safety: the thread that uses the mesh calls the functions; the watchdog also calls
+/// stamp().
 class RANKMESH_API Recorder {
  public:
   /// What a record says about its mesh and its rank.

@@ -26,8 +26,8 @@ namespace rankmesh::record::detail {
 /// Returns the call as record::to_string() does, also if the record does not have its group.
 [[nodiscard]] std::string call_text(const Record& record, const Call& call);
 
-/// Returns the name and the number of a collective, for example `tp.all_reduce, call 7`. The text
-/// of a message is that of call_text().
+/// Returns the name and the number of a collective, for example `tp.all_reduce, call 7`. For a
+/// message, the text is the same as that of call_text().
 [[nodiscard]] std::string short_call_text(const Record& record, const Call& call);
 
 /// Returns ranks without their coordinates: `rank 3`, `ranks 3 and 4`, `ranks 0-7,9`.

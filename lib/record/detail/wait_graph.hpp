@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Who waits for whom.
+// Which ranks wait for which other ranks.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +17,8 @@
 
 namespace rankmesh::record::detail {
 
-/// The ranks that must act before those that wait at this point can go on. All ranks that wait in
-/// the same call for the same members share a point.
+/// The ranks that must act before the ranks that wait at this point can continue. All ranks that
+/// wait in the same call for the same members share a point.
 struct WaitPoint {
   std::vector<std::size_t> certain;   ///< All of these nodes are needed.
   std::vector<std::size_t> possible;  ///< At least one of them is probably needed.
@@ -26,16 +26,16 @@ struct WaitPoint {
   std::vector<Rank> no_records;       ///< Ranks that may be needed, but have no record.
   /// Whether at least one node of `possible` is needed by a rank that waits for a long time.
   bool is_complete = true;
-  /// Whether the ranks wait until all are there, but not in a numbered call of a group, so that a
-  /// rank that is not there may have been there before.
+  /// Whether the ranks wait until all of them have arrived, but not in a numbered call of a group.
+  /// In this case, a rank that is not at the point may have been there before.
   bool is_meeting = false;
-  /// After this time the records do not say any more what the needed ranks did.
+  /// The records do not say what the needed ranks did after this time.
   Time valid_until = std::numeric_limits<Time>::min();
 
   [[nodiscard]] const std::vector<std::size_t>& needed() const {
     return certain.empty() ? possible : certain;
   }
-  /// Returns whether nothing is known for which a rank could wait here.
+  /// Returns whether no rank is known for which a rank could wait at this point.
   [[nodiscard]] bool is_empty() const {
     return needed().empty() && halted.empty() && no_records.empty();
   }
@@ -48,10 +48,11 @@ inline constexpr Time long_wait = 1'000'000'000;
 struct NodeState {
   Activity activity = Activity::outside;
   std::size_t call = none;      ///< As RankActivity::call.
-  std::size_t point = none;     ///< Index in WaitGraph::points, or `none` if it waits for nobody.
+  std::size_t point = none;     ///< Index in WaitGraph::points, or `none` if it waits for no other
+                                ///< rank.
   bool is_certain = false;      ///< It needs all nodes of WaitPoint::needed().
   bool is_old = false;          ///< The wait began after the records of the others had been read.
-  bool differs = false;         ///< Its call differs from those of other members.
+  bool differs = false;         ///< Its call differs from the calls of other members.
   std::optional<Time> since{};  ///< When its wait began; empty if no time was taken.
 };
 
@@ -64,11 +65,13 @@ class WaitGraph {
   std::vector<NodeState> nodes;
   std::vector<WaitPoint> points;
 
-  /// Returns the nodes for which a node waits, also those that are halted, in ascending order.
+  /// Returns the nodes for which a node waits, including halted nodes, in ascending order.
   [[nodiscard]] std::vector<std::size_t> needed_by(std::size_t node) const;
-  /// Returns whether the process of a node is stopped, or has ended, while others go on.
+  /// Returns whether the process of a node is stopped, or has ended, while other processes
+  /// continue.
   [[nodiscard]] bool is_halted(std::size_t node) const;
-  /// Returns the sets of nodes of which each waits for each other one, directly or not.
+  /// Returns the sets of nodes in which every node waits for every other node, directly or through
+  /// other nodes.
   /// @param only_certain  follow certain waits only.
   [[nodiscard]] std::vector<std::vector<std::size_t>> circles(bool only_certain) const;
   /// Returns the shortest circle of waits through a node, in their order.

@@ -16,7 +16,7 @@ namespace rankmesh::report::detail {
 using Findings = std::vector<Finding>;
 using RankList = std::vector<std::int64_t>;
 
-/// The ranks of one value.
+/// The ranks that have the same value.
 struct Variant {
   std::string value;
   RankList ranks;

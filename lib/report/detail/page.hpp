@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The pages that need no other file: that of write_html() and that of pictures.
-// lib/report/page/embed generates the texts from the files in lib/report/page and
-// lib/report/picture.
+// The pages of write_html() and of pictures, which need no other file. lib/report/page/embed
+// generates the texts from the files in lib/report/page and lib/report/picture.
 #pragma once
 
 #include <string>

@@ -28,12 +28,12 @@ struct Bar {
 
 /// Returns the bars of a rank, in ascending order of their begin times.
 ///
-/// The record of a call may lack times. Such a call lies between its neighbours with times, spread
-/// evenly; it is drawn with a length of at most 10 us, because it did not wait. If other members of
-/// a collective waited and the rank did not, the rank came last, so its call lies where the first
-/// of the others left. A call that is not over is drawn until the record was read. Calls of NCCL in
-/// one group run one after the other, so a bar of these begins no earlier than the end of the
-/// previous one.
+/// The record of a call may lack times. Such calls are distributed evenly between the neighbouring
+/// calls that have times. They are drawn with a length of at most 10 us, because they did not wait.
+/// If other members of a collective waited and the rank did not, the rank was the last member. Its
+/// call then lies at the time at which the first of the other members left. A call that is not over
+/// is drawn until the record was read. Calls of NCCL in one group run one after the other, so the
+/// bar of such a call begins no earlier than the end of the previous bar.
 std::vector<Bar> bars_of(std::span<const record::Record> records, std::size_t index,
                          const record::Matching& matching);
 
@@ -49,16 +49,17 @@ struct Arrow {
   record::CallIndex from, to;
 };
 
-/// Returns the arrows of the job. In a collective, they lead from the last member to begin to the
-/// others; from the root if only the root is awaited; and to the root if only the root waits. A
-/// message has an arrow from its send to its receive.
+/// Returns the arrows of the job. In a collective, arrows lead from the member that began last to
+/// the other members. If the members wait only for the root, the arrows lead from the root to the
+/// others. If only the root waits, the arrows lead to the root. A message has an arrow from its
+/// send to its receive.
 /// @param bars  the bars of each record, see bars_of().
 std::vector<Arrow> arrows_of(std::span<const record::Record> records,
                              const std::vector<std::vector<Bar>>& bars,
                              const record::Matching& matching);
 
-/// Returns what the rank is in now: the call that it has not finished, or what else it waits for;
-/// empty if it is in no call.
+/// Returns the present activity of the rank: the call that it has not finished, or its other wait.
+/// Empty if there is neither.
 std::string activity_of(const record::Record& record);
 
 }  // namespace rankmesh::report::detail

@@ -20,7 +20,7 @@ inline std::vector<std::pair<std::size_t, std::size_t>> wrapped(std::string_view
   for (;;) {
     const std::size_t space = begin == 0 ? width : width - indent;
     if (line.size() - begin <= space) break;
-    // The blanks in front of the first word are no place to break at.
+    // The line is not broken at the blanks in front of the first word.
     const std::size_t first_word = line.find_first_not_of(' ', begin);
     if (first_word == std::string_view::npos) break;
     std::size_t end = line.rfind(' ', begin + space);

@@ -10,7 +10,7 @@
 
 namespace rankmesh::detail {
 
-/// Returns `mesh.toml:3`, or the origin alone if the line is 0.
+/// Returns `mesh.toml:3`, or only the origin if the line is 0.
 inline std::string place_of(std::string_view origin, std::int64_t line) {
   return line == 0 ? std::string{origin} : std::string{origin} + ":" + std::to_string(line);
 }

@@ -32,7 +32,7 @@ class TomlReader {
 
   [[nodiscard]] const toml::node* find(std::string_view key) const { return table_.get(key); }
   [[nodiscard]] std::int64_t line(std::string_view key) const;
-  /// Returns all keys in the order of the file, because toml++ sorts them.
+  /// Returns all keys in the order of the file. toml++ itself sorts the keys.
   [[nodiscard]] std::vector<Entry> entries() const;
   /// @throws SpecError at the line of the first key that is not among these.
   void require_known_keys(std::span<const std::string> keys) const;

@@ -66,7 +66,8 @@ std::int64_t stage_of(const Arguments& in, std::int64_t world) {
 }
 
 // The view of the experts without model parallelism, or within one lane. The ranks of an expert
-// group are neighbours; if data comes first, the ranks of an expert_data group are.
+// group are neighbours. If data comes first, the ranks of an expert_data group are neighbours
+// instead.
 Layout expert_view(const Arguments& in, std::int64_t lanes, std::int64_t lane_size) {
   const std::int64_t ep = in.size("ep");
   const std::int64_t data =

@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::size_t max_list = 32;  // dimensions of one mesh
 
-// Pointers, because references would need a dynamic initialiser per file, whose order
-// is unspecified.
+// The table holds pointers. References would need one dynamic initialiser per file, and the order
+// of these initialisers is unspecified.
 constexpr const Preset* table[] = {&megatron,
                                    &hypercommgrid,
                                    &vllm,

@@ -50,7 +50,7 @@ Blueprint build(const Arguments& in) {
                                                  {borrows ? "moe_data" : "moe_dp", s.moe_dp},
                                                  {"moe_ep", s.moe_ep},
                                                  {"moe_tp", s.moe_tp}});
-  // SGLang creates a family that has the groups of another one after all others.
+  // SGLang creates a family after all other families if it has the groups of another one.
   struct Entry {
     std::string_view name;
     const Layout& layout;

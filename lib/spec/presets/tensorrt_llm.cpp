@@ -54,8 +54,8 @@ Moe moe_sizes(const Arguments& in, std::int64_t moe_world) {
   return moe;
 }
 
-// Adds the expert families that Mapping derives consistently on all ranks; it contradicts itself on
-// the others.
+// Adds the expert families that Mapping derives consistently on all ranks. For the other families,
+// Mapping derives different groups on different ranks.
 void add_experts(std::vector<GroupFamily>& out, const Layout& stage, bool with_tp, bool with_ep) {
   if (with_tp) out.push_back(family(stage, {"moe_tp", "moe_tp"}));
   if (with_ep) out.push_back(family(stage, {"moe_cluster", "cluster moe_ep"}));

@@ -18,8 +18,8 @@ constexpr Key keys[] = {
     {"tp", Form::size, "tensor parallelism, default 1"},
     {"dcp", Form::size, "decode context parallelism, divides tp, default 1"}};
 
-// EP groups share external_dp and pp. vLLM lists some groups in another order than the view;
-// `listing` gives that order.
+// EP groups share external_dp and pp. vLLM lists some groups in an order that differs from that of
+// the view; `listing` gives this order.
 constexpr Row rows[] = {{"pcp", "pcp", "external_dp dp pp tp"},
                         {"pp", "pp", "external_dp dp tp pcp"},
                         {"dp", "dp", "external_dp tp pp pcp"},

@@ -9,7 +9,8 @@
 
 namespace rankmesh::detail {
 
-/// What one coordinate finds on ranks: pairs of a rank and bytes, in the order of the ranks.
+/// The bytes that ranks hold for one coordinate: pairs of a rank and bytes, in the order of the
+/// ranks.
 using HeldList = std::vector<std::pair<std::size_t, std::int64_t>>;
 
 /// Equal coordinates and equal ranks, merged into classes. Both sides have the same number of
@@ -22,7 +23,7 @@ struct ClassProblem {
   std::vector<std::int64_t> held;
 };
 
-/// So many coordinates of class `row` get ranks of class `column`.
+/// The number of coordinates of class `row` that get ranks of class `column`.
 struct ClassFlow {
   std::size_t row = 0, column = 0;
   std::int64_t count = 0;

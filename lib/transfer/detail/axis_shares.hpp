@@ -13,7 +13,7 @@
 
 namespace rankmesh::detail {
 
-/// What the ranks with the same coordinates along the dimensions of an axis have of this axis.
+/// The indices of an axis that the ranks with the same coordinates along its dimensions have.
 struct AxisShare {
   std::vector<AxisRun> runs;       ///< in the order of the memory
   std::vector<AxisRun> by_global;  ///< in ascending order of their indices

@@ -10,7 +10,7 @@
 
 namespace rankmesh::detail {
 
-/// Indices in any order. Neighbours that follow each other are one range.
+/// Indices in any order. Consecutive indices that are neighbours in the sequence form one range.
 class IndexSequence {
  public:
   void append(IndexRange range) {

@@ -31,7 +31,7 @@ struct CellTarget {
   std::int64_t count = 0;  ///< the number of common elements
 };
 
-/// Needs that the same holders can meet.
+/// Needs for which the same holders can be the senders.
 struct SenderChoice {
   std::size_t begin = 0, end = 0;    ///< of CellPlan::needs
   std::vector<std::size_t> senders;  ///< indices into CellPlan::holders
@@ -45,7 +45,7 @@ struct CellPlan {
   std::vector<Rank> holders;               ///< ascending
   std::vector<std::int64_t> holder_nodes;  ///< ascending; empty without a machine
   std::vector<CellTarget> targets;         ///< ascending
-  std::vector<Shipment> settled;           ///< copies, and what is forwarded
+  std::vector<Shipment> settled;           ///< copies, and forwarded elements
   std::vector<Shipment> needs;             ///< their senders are not chosen yet
   std::vector<SenderChoice> choices;       ///< they divide `needs`
 };
@@ -73,7 +73,7 @@ class PairPlan {
         take(plan(source, sum, targets));
     });
   }
-  /// Returns what a cell needs and what it gives to other cells.
+  /// Returns the cells after the transfer that need elements of a cell before it.
   [[nodiscard]] std::vector<CellTarget> targets_of(const Classes& source) const;
   /// Returns the plan of a cell for some of its targets.
   [[nodiscard]] CellPlan plan(const Classes& source, std::int64_t sum,
@@ -106,12 +106,12 @@ class PairPlan {
     bool has_all = false;
   };
 
-  /// Whether each cell is levelled on its own, among all its holders.
+  /// Whether the loads of each cell are levelled separately, among all holders of the cell.
   [[nodiscard]] bool is_plain() const {
     return machine_ == nullptr && levelled_.empty() && from_.sums.empty();
   }
-  /// Returns what a rank receives from a cell that it has not, in a plain plan. The plan of the
-  /// cell has only the rank's targets.
+  /// Returns what a rank receives from a cell that it does not have, in a plain plan. The plan of
+  /// the cell contains only the targets of this rank.
   /// @param ahead  for each target, the number of lower ranks that have it.
   [[nodiscard]] std::vector<Shipment> stripes(const CellPlan& cell, Rank receiver,
                                               std::span<const std::int64_t> ahead) const;
@@ -127,8 +127,8 @@ class PairPlan {
   bool fan_out_;
   CellRanks sources_, receivers_;
   std::vector<AxisOverlap> overlaps_;
-  // The elements for each sender of each choice. Empty if no rank has several cells: then each cell
-  // is levelled on its own.
+  // The elements for each sender of each choice. Empty if no rank has several cells. In this case
+  // each cell is levelled separately.
   std::map<CellKey, std::vector<std::vector<std::int64_t>>> levelled_;
 };
 

@@ -9,7 +9,7 @@
 
 namespace rankmesh::detail {
 
-/// The greatest number of elements of a tensor, far beyond any real one.
+/// The greatest number of elements of a tensor. It is far larger than that of any real tensor.
 inline constexpr std::int64_t most_elements = std::int64_t{1} << 50;
 
 /// A position in the text of a place. Blanks are skipped.

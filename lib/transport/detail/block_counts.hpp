@@ -16,7 +16,8 @@ namespace rankmesh::detail {
 
 /// What a member publishes next to the descriptor of a call: a row of words. Word 0 says whether
 /// the member uses the form with _async; the others are the counts of a v-form, one per member.
-/// all_to_all has two counts per member: first those of the input, then those of the output.
+/// all_to_all has two counts per member: first all counts of the input, then all counts of the
+/// output.
 using CallWord = std::int64_t;
 
 /// Returns the number of words of a call in a group of `size` members.
@@ -35,8 +36,8 @@ inline CallWord block_word(const Call& call, std::int64_t i) {
   return counts[static_cast<std::size_t>(i - 1)];
 }
 
-/// Returns whether the counts of two members fit to each other. Counts that belong to a third
-/// member are compared where MPI needs them to be equal.
+/// Returns whether the counts of two members agree. Counts that belong to a third member are
+/// compared where MPI needs them to be equal.
 /// @param a, b          The numbers of the members in the group, which has `size` members.
 /// @param first, count  The words that are compared.
 /// @param of_a, of_b    Return word i of a member, for these words.
@@ -66,15 +67,16 @@ bool block_counts_agree(Operation operation, std::int64_t root, std::int64_t a, 
   }
 }
 
-/// Returns whether the counts of all members fit to each other. All members get the same result, so
-/// none of them enters MPI while another one throws.
+/// Returns whether the counts of all members agree. All members get the same result, so none of
+/// them enters MPI while another one throws.
 /// @param self     The number of this member in the group, which has `size` members.
 /// @param word_of  word_of(member, i) returns word i of a member, for these words.
 template <class WordOf>
 bool all_block_counts_agree(Operation operation, std::int64_t root, std::int64_t self,
                             std::int64_t size, std::int64_t first, std::int64_t count,
                             WordOf&& word_of) {
-  // In all_gather and reduce_scatter all rows are equal, so it is enough to compare with one's own.
+  // In all_gather and reduce_scatter all rows must be equal, so it is sufficient to compare them
+  // with the row of this member.
   const bool all_are_equal =
       operation == Operation::all_gather || operation == Operation::reduce_scatter;
   for (std::int64_t a = all_are_equal ? self : 0; a < (all_are_equal ? self + 1 : size); ++a)
@@ -96,7 +98,7 @@ class BlockCounts {
 
   /// Returns the counts of a member: `blocks of 3,4,5`. At most 8 counts are listed.
   [[nodiscard]] std::string text(std::size_t member, std::int64_t count) const;
-  /// Returns the number of members with whose counts those of this member conflict. In an
+  /// Returns the number of members whose counts conflict with the counts of this member. In an
   /// all_to_all, the counts of every pair of members must agree. For other operations, the result
   /// is 0.
   [[nodiscard]] std::size_t conflicts(std::size_t member) const;

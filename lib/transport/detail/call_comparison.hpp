@@ -8,7 +8,7 @@
 
 namespace rankmesh::detail {
 
-/// Compares calls of a group whose operations it does not carry, for example on device memory.
+/// Compares calls of a group that another transport carries, for example calls on device memory.
 class CallComparison {
  public:
   /// Starts the comparison of a call; does not block. The call may be destroyed afterwards. test()

@@ -79,8 +79,9 @@ inline CallDescriptor describe_message(const Call& call) {
   return descriptor;
 }
 
-/// Returns what is recorded, and what the members compare of a call that is not compared on the
-/// fast path: the call of the program, and whether it is on device memory. Local.
+/// Returns the descriptor that is recorded. If a call is not compared on the fast path, the members
+/// also compare this descriptor. It describes the call of the program, and whether it is on device
+/// memory. Local.
 [[nodiscard]] CallDescriptor describe_completely(const Call& call);
 
 }  // namespace rankmesh::detail

@@ -28,7 +28,7 @@ namespace rankmesh::detail {
 /// MPI needs the same order of collectives on all members. Therefore the exchange of a call begins
 /// only after MPI's operation of the call before it has been started.
 ///
-/// Nothing runs by itself: exchanges make progress in advance(). Used by one thread at a time.
+/// There is no helper thread: exchanges make progress in advance(). Used by one thread at a time.
 class CallExchange {
  public:
   /// A call that is compared.
@@ -45,7 +45,7 @@ class CallExchange {
   /// @param carry     Starts the operation that carries the call; runs as soon as the calls of all
   ///                  members are equal. Its argument says whether any member uses the form with
   ///                  _async. MPI does not match a blocking collective with a non-blocking one, so
-  ///                  all members must know it.
+  ///                  all members must know this.
   std::shared_ptr<Comparison> begin(const Call& call, bool is_async,
                                     std::function<void(bool any_is_async)> carry);
   /// Continues the exchanges as far as the other members allow. Never waits and never throws.

@@ -41,7 +41,7 @@ class CheckedTransport final : public Transport, public detail::CallComparison {
   void run(const Call& call, Waiter& waiter) override;
   [[nodiscard]] std::unique_ptr<Pending> start(const Call& call) override;
   [[nodiscard]] std::unique_ptr<Pending> start_comparison(const Call& call) override;
-  /// Returns what compares collectives by messages; null with shared memory.
+  /// Returns the object that compares collectives by messages; null with shared memory.
   [[nodiscard]] detail::CallExchange* exchange() const { return exchange_.get(); }
 
   [[nodiscard]] bool is_polled() const override { return true; }

@@ -28,16 +28,17 @@ class ComparedTransport final : public Transport {
   [[nodiscard]] std::string how(const Call& call) const override { return mpi_.how(call); }
   void validate(const Call& call) const override { mpi_.validate(call); }
   void run(const Call& call, Waiter& waiter) override;
-  /// Starts both the meeting and the operation of MPI, so that the operation makes progress in the
-  /// program's own calls of MPI too. test() looks at MPI only after the meeting is complete.
+  /// Starts both the comparison step (meeting) and the operation of MPI, so that the operation also
+  /// makes progress in the program's own calls of MPI. test() tests the operation of MPI only after
+  /// the comparison step is complete.
   [[nodiscard]] std::unique_ptr<Pending> start(const Call& call) override;
-  /// Starts the operation of MPI after the meeting, so that a mistake leaves no operation of MPI
-  /// that still uses the buffers.
+  /// Starts the operation of MPI after the comparison step, so that after a mistake no operation of
+  /// MPI still uses the buffers.
   [[nodiscard]] std::unique_ptr<Pending> start_to_wait(const Call& call) override;
   [[nodiscard]] std::optional<std::int64_t> arrived(RankInGroup from, int tag) override {
     return mpi_.arrived(from, tag);
   }
-  /// Continues the meetings of operations that have been started, and their messages.
+  /// Continues the comparison steps and the messages of operations that have been started.
   void advance() override {
     comparison_.advance();
     mpi_.advance();

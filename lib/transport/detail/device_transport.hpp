@@ -15,11 +15,11 @@ struct ncclComm;  // what an ncclComm_t points to
 namespace rankmesh {
 
 /// Carries operations on device memory. run() queues the call on the call's stream. start() queues
-/// it on the group's own stream, after the work that the call's stream holds.
+/// it on the group's own stream, after the work that is on the call's stream.
 class DeviceTransport : public Transport {
  public:
   [[nodiscard]] record::Carrier carrier() const override { return record::Carrier::nccl; }
-  /// Returns an object that is complete once the work that the stream holds now has ended; null if
+  /// Returns an object that is complete once the work that is on the stream now has ended; null if
   /// the stream is being captured into a graph.
   [[nodiscard]] virtual std::unique_ptr<Pending> end_of(StreamRef stream) = 0;
   /// Returns the NCCL communicator; null in a group of one, and after it was aborted.

@@ -6,9 +6,9 @@
 
 namespace rankmesh::detail {
 
-/// The operation is complete, but its values are invalid on all members, and MPI has no way to tell
-/// the others. So the rank that throws it gives up the group. std::throw_with_nested() derives from
-/// this class, so it is not final.
+/// The operation is complete, but its values are invalid on all members, and MPI cannot tell this
+/// to the other members. Therefore the rank that throws this error gives up the group.
+/// std::throw_with_nested() derives from this class, so it is not final.
 class FailedReduction : public UsageError {
  public:
   using UsageError::UsageError;

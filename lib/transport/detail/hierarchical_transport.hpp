@@ -23,12 +23,13 @@ namespace rankmesh {
 /// node: inside each node through shared memory, and between the nodes by messages of MPI. It does
 /// not carry all_to_all, blocks of different sizes and reductions with a function of the program.
 ///
-/// The members compare their calls: those of a node in shared memory, those of different nodes by
-/// the messages, which carry the call. If the calls differ, the members that are in a call of the
-/// group throw a MismatchError, and the others at their next call.
+/// The members compare their calls. Members of the same node compare them in shared memory; members
+/// of different nodes compare them by the messages, which contain the call. If the calls differ,
+/// all members throw a MismatchError: those that are in a call of the group at once, and the others
+/// in their next call.
 ///
-/// Nothing runs by itself: operations make progress in run(), in the test() of any Pending of this
-/// transport, and in advance(). They are carried out in the order in which they were issued.
+/// There is no helper thread: operations make progress in run(), in the test() of any Pending of
+/// this transport, and in advance(). They are carried out in the order in which they were issued.
 class RANKMESH_API HierarchicalTransport final : public Transport {
  public:
   struct Place {
@@ -36,8 +37,8 @@ class RANKMESH_API HierarchicalTransport final : public Transport {
     std::unique_ptr<ShmTransport> inside;  ///< Null if this member is alone on its node.
     detail::GroupMembers members;
   };
-  /// What counts the collective calls of the group. One pointer is not null; the object must
-  /// outlive the transport.
+  /// The object that counts the collective calls of the group. Exactly one pointer is not null; the
+  /// object must outlive the transport.
   struct Counter {
     MpiTransport* mpi = nullptr;
     /// With the option `check`: it compares each call before it is carried out.

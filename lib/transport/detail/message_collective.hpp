@@ -13,7 +13,7 @@
 
 namespace rankmesh::detail {
 
-/// Memory that one collective leaves to the next one, so that the system need not map it again.
+/// Memory that one collective passes on to the next one, so that the system need not map it again.
 struct SpareMemory {
   std::unique_ptr<std::byte[]> data;
   std::int64_t bytes = 0;
@@ -22,10 +22,10 @@ struct SpareMemory {
 /// Carries out a collective by messages of MPI between two members each. A group without a
 /// communicator of its own has no other way over MPI.
 ///
-/// Every member sends directly to those that need its data, so the members of a node are never
-/// further apart than one message. Large reductions and broadcasts are divided: each member reduces
-/// or passes on one share, in pieces that fit in a cache. A reduction combines the values in group
-/// order, so that all members get the same bits, the same in every run.
+/// Every member sends directly to the members that need its data, and not along a tree. Large
+/// reductions and broadcasts are divided: each member reduces or passes on one share, in pieces
+/// that fit in a cache. A reduction combines the values in group order. Therefore all members get
+/// the same bits, and every run gives the same bits.
 ///
 /// A collective consists of steps. A step posts messages, and the next step begins when they have
 /// arrived. All members post the messages to a member in the same order, so one tag is enough.
@@ -38,7 +38,8 @@ class MessageCollective {
   /// @param spare    Used, and given back at the end. Must outlive this object.
   MessageCollective(const Call& call, const mpi::Members& members, std::int64_t largest, int tag,
                     SpareMemory& spare);
-  /// MPI may still write to the scratch memory of a collective that has not ended, so it is leaked.
+  /// MPI may still write to the scratch memory of a collective that has not ended, so this memory
+  /// is leaked.
   ~MessageCollective();
   MessageCollective(const MessageCollective&) = delete;
   MessageCollective& operator=(const MessageCollective&) = delete;
@@ -121,8 +122,8 @@ class MessageCollective {
   std::vector<Share> shares_;  // of the members
   std::int64_t unit_ = 1;      // bytes of an element
   SpareMemory& spare_;
-  // Contributions of the members to two pieces, or a copy of the input. MPI fills it, so nothing is
-  // written to it before.
+  // Contributions of the members to two pieces, or a copy of the input. MPI fills this memory, so
+  // it is not initialised.
   SpareMemory scratch_;
   std::unique_ptr<std::byte[]>
       result_;                         // of a piece of this member's share, on the way to the root

@@ -17,11 +17,11 @@
 namespace rankmesh::detail {
 
 /// Compares the two ends of each message. Before the data moves, each end sends a header to the
-/// other: operation, type, count and tag. MPI matches the messages of two members with one tag in
-/// their order, and the headers are matched in the same order. So a send ends only after the
-/// receiver has called recv.
+/// other: operation, type, count and tag. MPI matches messages between two members with the same
+/// tag in the order in which they were sent. The headers are matched in the same order. Therefore a
+/// send ends only after the receiver has called recv.
 ///
-/// Nothing runs by itself: comparisons make progress in advance(). Used by one thread at a time.
+/// There is no helper thread: comparisons make progress in advance(). Used by one thread at a time.
 class MessageComparison {
  public:
   /// A message that is compared, or both messages of a send_recv.
@@ -43,21 +43,21 @@ class MessageComparison {
   /// called send and this one has not begun to receive the message. Makes progress.
   [[nodiscard]] std::optional<std::int64_t> arrived(RankInGroup from, int tag);
   /// Makes progress, and returns whether the message was compared and its operation was started.
-  /// @throws MismatchError if the other end differs, with the same text on both ends, or if the
-  ///                       other end of another message that is compared does: that end does not go
-  ///                       on.
+  /// @throws MismatchError if the other end differs; the text is the same on both ends. Also if the
+  ///                       other end of another compared message differs, because that member does
+  ///                       not continue.
   /// @throws the errors that `carry` throws.
   bool test(const Exchange& exchange);
   /// Returns whether test() would return true, without making progress. Never throws.
   [[nodiscard]] static bool is_complete(const Exchange& exchange);
-  /// Throws the failure of a message that is compared, if there is one: the other end does not go
-  /// on with other messages either.
+  /// Throws the failure of a compared message, if there is one. The other end then does not
+  /// continue with other messages either.
   void throw_if_failed() const;
-  /// Ends all comparisons: this member goes on with none of its messages.
+  /// Ends all comparisons: this member continues none of its messages.
   void end(const std::exception_ptr& why);
   /// Takes back a receive whose sender has not called send, and forgets it. Local. Makes progress.
-  /// @return false if both ends were compared, so that the message comes, or if the comparison has
-  ///         failed.
+  /// @return false if both ends were compared, so that the message will arrive, or if the
+  ///         comparison has failed.
   [[nodiscard]] bool withdraw(const Exchange& exchange);
   /// Says whether this member makes no further calls. The others then need not know which receives
   /// it takes back.

@@ -11,10 +11,10 @@
 
 namespace rankmesh::detail {
 
-/// Returns whether libraries of MPI compute this in ways of their own. The result of their minimum
-/// of a NaN and a number depends on the order of the operands. Several versions compare unsigned
-/// integers as signed ones (pmodels/mpich#6083, open-mpi/ompi#10525). Open MPI adds integers of 8
-/// and 16 bits with saturation in the part of the buffer that fills vector registers
+/// Returns whether MPI libraries compute this reduction in different ways. When one operand is NaN,
+/// the result of their minimum depends on the order of the operands. Several versions compare
+/// unsigned integers as signed ones (pmodels/mpich#6083, open-mpi/ompi#10525). Open MPI adds
+/// integers of 8 and 16 bits with saturation in the part of the buffer that fills vector registers
 /// (open-mpi/ompi#8045).
 [[nodiscard]] constexpr bool needs_own_operation(ReduceOp op, DataType type) {
   const bool is_small = size_of(type) <= 2;
@@ -41,14 +41,16 @@ namespace rankmesh::detail {
   return false;
 }
 
-/// Returns the operation for elements of this type: MPI's where it follows the rule, otherwise one
-/// that calls reduce() of reduce_kernels.hpp. It returns the sum for an average. The own operations
-/// are created at the first use and freed at the start of MPI_Finalize. Thread-safe.
+/// Returns the operation for elements of this type: MPI's own operation if it follows the rule,
+/// otherwise an operation that calls reduce() of reduce_kernels.hpp. It returns the sum for an
+/// average. The own operations are created at the first use and freed at the start of MPI_Finalize.
+/// Thread-safe.
 [[nodiscard]] MPI_Op mpi_operation(ReduceOp op, DataType type);
 
 /// Returns whether a blocking all_reduce or reduce of `bytes` bytes with an own operation is to run
-/// in two steps. MPICH divides a large reduction among the ranks only for operations of MPI; with
-/// others each rank reduces the whole buffer, which took up to 2.5 times as long.
+/// in two steps. MPICH divides a large reduction among the ranks only for predefined operations of
+/// MPI. With other operations, each rank reduces the whole buffer, which took up to 2.5 times as
+/// long.
 [[nodiscard]] constexpr bool prefers_two_steps(std::int64_t bytes) {
 #ifdef MPICH_NUMVERSION
   return bytes >= 16384;

@@ -20,8 +20,8 @@ namespace rankmesh::detail {
 
 /// Reads the memory of the other ranks of a node with process_vm_readv. Whether the system allows
 /// this depends on the users of the processes, on PR_SET_DUMPABLE, on the Yama module, on filters
-/// of system calls and on namespaces. So every rank tries it when the mesh is opened. The ranks
-/// tell each other the results through memory that they share.
+/// of system calls and on namespaces. Therefore every rank tries it when the mesh is opened. The
+/// ranks tell each other the results through memory that they share.
 class NodeMemory final : public shm::MemoryReader {
  public:
   /// What a rank tells the others. It begins as zeros.
@@ -60,8 +60,8 @@ class NodeMemory final : public shm::MemoryReader {
   /// Returns why the ranks do not read each other's memory; empty if they do. The same on all ranks
   /// of the node, after advance() has returned true.
   [[nodiscard]] const std::string& why_not() const { return why_not_; }
-  /// See MemoryReader. Every read ends with the token of the process. So a process that has got the
-  /// number of one that has ended is never read.
+  /// See MemoryReader. Every read ends with the token of the process. Therefore the memory of a
+  /// process that has got the process id of an ended process is never used.
   [[nodiscard]] int read(std::int32_t member, std::uint64_t address, std::byte* to,
                          std::size_t bytes) override;
   /// The most pieces of gather(), on either side.

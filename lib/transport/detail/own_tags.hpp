@@ -6,14 +6,14 @@
 
 namespace rankmesh::detail {
 
-/// How the messages of one group are told apart from those of other groups on the same
-/// communicator, which the program may adopt several times, under several names and in several
-/// meshes.
+/// Distinguishes the messages of one group from those of other groups on the same communicator. The
+/// program may adopt a communicator several times, under several names and in several meshes.
 struct GroupKey {
   std::uint64_t group = 0;  ///< Of the identity of the group; the same on all members.
   std::uint64_t mesh = 0;   ///< Of the mesh; differs between meshes.
 
-  // The tags lie above those of the program (see max_tag) and below those of control queues.
+  // The tags are greater than the tags of the program (see max_tag) and less than the tags of
+  // control queues.
 
   /// The tag of MessageComparison.
   [[nodiscard]] int header_tag() const { return first_tag + 2 * static_cast<int>(group % tags); }
@@ -29,12 +29,12 @@ struct GroupKey {
 
 /// The tags of the messages between the nodes of a group (see levels::Messages). Only groups with a
 /// communicator of their own send them.
-/// @param is_odd  of the piece: two pieces can be under way.
+/// @param is_odd  whether the number of the piece is odd: two pieces can be in flight.
 [[nodiscard]] constexpr int level_tag(bool is_odd) { return is_odd ? 19991 : 19990; }
-/// The tag of the text in which a node tells the others that their calls differ.
+/// The tag of the message in which a node tells the others that their calls differ.
 inline constexpr int level_note_tag = 19992;
 /// The tag of the messages of a collective. Only groups without a communicator of their own send
-/// them; the tags are those of control queues, which use communicators of their own.
+/// them; control queues use the same tags, but on communicators of their own.
 /// @param number  The number of the collective among those that are carried in this way. More than
 ///                8,192 of them are never in flight.
 [[nodiscard]] constexpr int collective_tag(std::uint64_t number) {

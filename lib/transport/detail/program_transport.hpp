@@ -15,12 +15,12 @@
 namespace rankmesh {
 
 /// Carries collectives on host memory over a transport of the program. Before each call, the
-/// members come together: they compare their calls, and wait for late members with the deadline. So
-/// the transport of the program may block until its operation is complete, and needs no deadline.
-/// Calls on device memory are passed on as they are, because they only queue work.
+/// members synchronise: they compare their calls, and wait for late members with the deadline.
+/// Therefore the transport of the program may block until its operation is complete, and needs no
+/// deadline. Calls on device memory are passed on as they are, because they only queue work.
 class ProgramTransport final : public Transport {
  public:
-  /// How the members come together. Exactly one pointer is not null; the object must outlive the
+  /// How the members synchronise. Exactly one pointer is not null; the object must outlive the
   /// transport.
   struct Meeting {
     ShmTransport* shared = nullptr;            ///< In the group's shared memory.

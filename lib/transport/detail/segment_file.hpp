@@ -27,7 +27,7 @@ struct SegmentAnnouncement {
 
 /// One attempt of one member. Member 0 creates the file and announces it. The other members open
 /// it, either by its name or through /proc/PID/fd/FD of member 0. A container may have its own
-/// process numbers, so that this path leads to another file there: member 0 therefore writes a
+/// process numbers, so this path may refer to another file there. Therefore member 0 writes a
 /// random token behind the segment, and every member compares it. The members then tell each other
 /// their errors.
 ///

@@ -23,14 +23,14 @@
 
 namespace rankmesh {
 
-/// Carries every collective of members that share a node, but not blocks of different sizes and no
-/// arithmetic on 16- and 8-bit floats. Buffers of any size go through the segment in pieces; those
-/// in symmetric memory stay where they are, and large ones are read directly if the system allows
-/// it. Carries small messages between two members, and announces and checks large ones, whose
-/// elements another transport carries.
+/// Carries every collective of members that share a node, except blocks of different sizes and
+/// arithmetic on 16- and 8-bit floats. Buffers of any size are copied through the segment in
+/// pieces. Buffers in symmetric memory are not copied, and large buffers are read directly if the
+/// system allows it. Carries small messages between two members, and announces and checks large
+/// ones, whose elements another transport carries.
 ///
-/// Nothing runs by itself: operations make progress in `run`, in the `test` of any Pending of this
-/// transport, and in `advance`. They are carried out in the order in which they were issued.
+/// There is no helper thread: operations make progress in `run`, in the `test` of any Pending of
+/// this transport, and in `advance`. They are carried out in the order in which they were issued.
 ///
 /// The members compare their calls in the first step of every operation. If the calls differ, run()
 /// and test() throw a MismatchError on every member that is in the call, with the same text, and
@@ -53,7 +53,8 @@ class RANKMESH_API ShmTransport final : public Transport {
     std::shared_ptr<SharedSegment>
         memory;  ///< Keeps the areas, if they belong to this group alone.
 
-    /// Returns what reads ordinary memory of the members; null if the system refuses this.
+    /// Returns the object that reads ordinary memory of the members; null if the system refuses
+    /// this.
     [[nodiscard]] shm::MemoryReader* reader() const {
       return processes != nullptr && processes->why_not().empty() ? processes.get() : nullptr;
     }
@@ -94,7 +95,8 @@ class RANKMESH_API ShmTransport final : public Transport {
   /// until all members have reached the call.
   /// @throws MismatchError, and what `waiter` throws.
   void meet(const shm::Meeting& meeting, Waiter& waiter);
-  /// Starts a meeting; does not block. The meeting must stay valid until it is complete.
+  /// Starts a comparison step; does not block. `meeting` must stay valid until the step is
+  /// complete.
   [[nodiscard]] std::unique_ptr<Pending> start_meeting(const shm::Meeting& meeting);
   /// Starts an operation that is a part of a call, and is carried out by this algorithm; does not
   /// block. The Call must stay valid until the operation is complete.

@@ -12,7 +12,7 @@
 namespace rankmesh::detail {
 
 /// The operation is complete, and the group stays usable. A transport does not know the names of
-/// groups, so its caller adds what was called.
+/// groups, so its caller adds the name of the call.
 class WrongLength final : public UsageError {
  public:
   /// @param received  The length in bytes, if it is known.

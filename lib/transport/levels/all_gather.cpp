@@ -31,7 +31,7 @@ void take_own_block(const Piece& piece) {
                     piece.bytes(piece.count));
 }
 
-// A member that is alone on its node has all blocks and needs no step in shared memory.
+// A member without other members on its node has all blocks, and needs no step in shared memory.
 void deliver_alone(const Piece& piece) {
   if (piece.shape->neighbours() > 1) return;
   int k = 0;

@@ -8,8 +8,8 @@ namespace rankmesh::levels {
 namespace {
 
 // Up to this size of a share, each carrier gets the partial results of all nodes and reduces them
-// itself, which takes one round. Above it, it reduces a part and passes it on, which takes two
-// rounds but sends fewer bytes, unless there are two nodes.
+// itself, which takes one round. Above this size, each carrier reduces a part and sends the result
+// to the other nodes. This takes two rounds, but sends fewer bytes, except with two nodes.
 constexpr std::size_t one_round_bytes = 16 << 10;
 
 bool takes_one_round(const Piece& piece) {

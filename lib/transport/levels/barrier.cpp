@@ -22,7 +22,7 @@ constexpr shm::Algorithm release{
     .first = {.flow = Flow::root_to_all},
 };
 
-// In round k, each node tells the node 2^k after it that 2^k nodes have come (dissemination).
+// In round k, each node tells the node 2^k after it that 2^k nodes have arrived (dissemination).
 bool exchange_barrier(Piece& piece, int round, Messages& messages) {
   const int nodes = piece.shape->node_count();
   const int self = piece.shape->own().node;

@@ -12,8 +12,8 @@ using shm::Group;
 using shm::Payload;
 using shm::Step;
 
-// Payloads of a piece of one block, of one block for each member, of the blocks of one node that a
-// carrier carries, and of all that it carries. Carrier 0 carries most.
+// The payloads of a piece: one block, one block for each member, the blocks of one node that a
+// carrier carries, and all blocks that it carries. Carrier 0 carries the most blocks.
 Payload one_block(const Group&, const Call& call) {
   const Piece& piece = piece_of(call);
   return {piece.count, piece.element_bytes()};

@@ -10,8 +10,8 @@ namespace rankmesh::levels {
 extern const CarrierSteps reduce_blocks;
 /// Each carrier copies the blocks of the members of its node that it carries.
 extern const CarrierSteps collect_blocks;
-/// Each carrier copies the blocks that it carries, for all nodes, from the root, and each other
-/// member of the node its own one.
+/// Each carrier copies the blocks that it carries for all nodes from the root. Each other member of
+/// the node copies its own block from the root.
 extern const shm::Algorithm take_blocks;
 /// Each member copies its own block from its carrier.
 extern const CarrierSteps hand_out_blocks;

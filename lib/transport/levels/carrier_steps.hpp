@@ -7,7 +7,7 @@
 namespace rankmesh::levels {
 
 /// A step in two forms. With several carriers, all members of the node wait for each other. With
-/// one carrier, which is the root of the step, the other members meet only the carrier.
+/// one carrier, which is the root of the step, the other members synchronise only with the carrier.
 class CarrierSteps {
  public:
   /// @param step         The step for several carriers.

@@ -9,7 +9,7 @@
 namespace rankmesh::levels {
 namespace {
 
-// The bytes of the largest buffer of a member, and those of one element of a piece.
+// The bytes of the largest buffer of a member, and the bytes of one element of a piece.
 std::int64_t unit_of(const Piece& piece, Division division) {
   const auto bytes = static_cast<std::int64_t>(piece.element_bytes());
   return division == Division::blocks ? bytes * piece.shape->size() : bytes;
@@ -65,7 +65,7 @@ void Execution::divide() {
   pieces_ = std::max<std::int64_t>(1, (whole_.count + piece_ - 1) / piece_);
 }
 
-// Returns the member of each node that carries what this member carries.
+// Returns, for each node, the member that carries the same part as this member.
 std::vector<int> Execution::counterparts() const {
   std::vector<int> members;
   const int carrier = whole_.is_carrier() ? whole_.carrier() : 0;
@@ -89,7 +89,8 @@ bool Execution::advance() {
   return done_ == pieces_;
 }
 
-// Begins the next step in shared memory, in the order that all members of the node have.
+// Begins the next step in shared memory. The order of the steps is the same on all members of the
+// node.
 bool Execution::begin_next_step() {
   if (begun_ == 2 * pieces_) return false;
   const bool is_collect = begun_ == 0 || (begun_ % 2 == 1 && begun_ / 2 + 1 < pieces_);
@@ -132,7 +133,7 @@ bool Execution::begin_spread(std::int64_t piece) {
   return true;
 }
 
-// Continues a piece, and returns whether it has come to another stage.
+// Continues a piece, and returns whether it has reached another stage.
 bool Execution::advance_piece(std::int64_t piece) {
   Stages& at = *stages(piece);
   if (at.step != nullptr) {
@@ -144,7 +145,8 @@ bool Execution::advance_piece(std::int64_t piece) {
   return at.has_collected && !at.has_exchanged && advance_exchange(piece, at);
 }
 
-// The messages of the first piece compare the calls, so the others wait until it is exchanged.
+// The messages of the first piece compare the calls, so the other pieces wait until the first one
+// is exchanged.
 bool Execution::advance_exchange(std::int64_t piece, Stages& at) {
   if (piece != 0 && !has_opened_) return false;
   bool has_moved = false;

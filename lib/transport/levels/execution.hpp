@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One call on its way through the two levels.
+// Carries out one call on the two levels.
 #pragma once
 
 #include <array>
@@ -14,22 +14,22 @@
 
 namespace rankmesh::levels {
 
-/// The sizes at which a group changes its ways. All members have the same.
+/// The sizes at which a group changes how it carries out a call. They are equal on all members.
 struct Limits {
-  /// Up to this size of a call, one member of each node carries the message; above it, as many as
-  /// Shape::carriers says.
+  /// Up to this size of a call, one member of each node carries the message; above it,
+  /// Shape::carriers members of each node carry the message.
   std::int64_t one_carrier_bytes = 16 << 10;
   /// The size of a piece.
   std::int64_t piece_bytes = 1 << 20;
 };
 
-/// What the calls of a group have in common. They are carried out one after the other.
+/// What the calls of a group have in common. The calls are carried out one after the other.
 struct Setting {
   Shape shape;
   mpi::CommunicatorView comm;
-  ShmTransport* inside;  ///< The members of this node; null if this member is alone there.
+  ShmTransport* inside;  ///< The members of this node; null if this is the only one.
   Limits limits;
-  /// The scratch memory of pieces under way, which the next call uses again.
+  /// The scratch memory of pieces in flight, which the next call reuses.
   static constexpr std::size_t pieces_under_way = 3;
   struct Memory {
     std::unique_ptr<std::byte[]> bytes;
@@ -38,30 +38,30 @@ struct Setting {
   std::array<Memory, pieces_under_way> memory{};
 };
 
-/// Carries out one call. Pieces overlap: while the carriers exchange one, the members collect the
-/// next. All members of a node begin the steps in shared memory in one order: collect 0, collect 1,
-/// spread 0, collect 2, spread 1, and so on.
+/// Carries out one call. Pieces overlap: while the carriers exchange one piece, the members collect
+/// the next piece. All members of a node begin the steps in shared memory in the same order:
+/// collect 0, collect 1, spread 0, collect 2, spread 1, and so on.
 ///
-/// Nothing runs by itself. If the call fails, this object must be leaked, because MPI and other
-/// members may still use its memory.
+/// There is no helper thread: the call makes progress in advance(). If the call fails, this object
+/// must be leaked, because MPI and other members may still use its memory.
 class Execution {
  public:
   /// @param call    Its buffers must stay valid; the Call itself is copied.
   /// @param number  of the call in its group.
   Execution(const Call& call, std::uint64_t number, std::shared_ptr<Setting> setting);
 
-  /// Goes on as far as the other members allow, and returns whether the call is complete.
+  /// Continues as far as the other members allow, and returns whether the call is complete.
   /// @throws Counterparts::Difference if another node makes another call, and what the transport in
   ///         shared memory throws.
   bool advance();
-  /// Returns the members without which the call cannot go on, as ranks in the group.
+  /// Returns the members without which the call cannot continue, as ranks in the group.
   [[nodiscard]] std::vector<std::int64_t> awaited() const;
   [[nodiscard]] bool is_in_mpi() const;
   [[nodiscard]] const Call& call() const { return call_; }
   [[nodiscard]] std::uint64_t number() const { return number_; }
 
  private:
-  // A piece that is under way.
+  // A piece in flight.
   struct Stages {
     Stages(const Piece& p, Counterparts& counterparts, int tag)
         : piece{p}, messages{counterparts, tag} {}
@@ -87,7 +87,7 @@ class Execution {
   std::uint64_t number_;
   std::shared_ptr<Setting> setting_;
   const Scheme& scheme_;
-  Piece whole_;             // a piece with everything
+  Piece whole_;             // a piece with all elements
   std::int64_t piece_ = 0;  // elements (of each block) per piece
   std::int64_t pieces_ = 1;
   Counterparts counterparts_;

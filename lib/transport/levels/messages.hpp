@@ -13,15 +13,15 @@
 
 namespace rankmesh::levels {
 
-/// What the first message of a call between two members begins with.
+/// The beginning of the first message of a call between two members.
 struct Opening {
   std::uint64_t number;  ///< of the call in its group
   CallDescriptor call;
 };
 
-/// The counterparts of a carrier in one call. The first message to each of them carries the
-/// descriptor of the call, in front of its data if these are small, and alone otherwise. The
-/// receiver compares it with its own before it takes any data.
+/// The counterparts of a carrier in one call. The first message to each of them contains the
+/// descriptor of the call. If the data are small, they follow the descriptor in this message. The
+/// receiver compares the descriptor with its own before it takes any data.
 class Counterparts {
  public:
   /// The most bytes that travel with the descriptor.
@@ -34,7 +34,7 @@ class Counterparts {
     members_ = std::move(members);
   }
 
-  /// The calls differ. It is caught inside the transport, which knows the words.
+  /// Thrown if the calls differ. The transport catches it and composes the message.
   struct Difference {
     int member;
     Opening other;
@@ -63,13 +63,13 @@ class Messages {
 
   /// Sends bytes to the counterpart on a node. They must stay until test() has returned true.
   void send(int node, const std::byte* data, std::size_t bytes);
-  /// Receives bytes from the counterpart on a node, which sends as many.
+  /// Receives bytes from the counterpart on a node, which sends the same number of bytes.
   void receive(int node, std::byte* data, std::size_t bytes);
   /// Returns whether all messages have been sent and received.
   /// @throws Counterparts::Difference
   bool test();
   [[nodiscard]] bool is_idle() const { return requests_.empty(); }
-  /// Returns the members whose messages have not come.
+  /// Returns the members whose messages have not arrived.
   [[nodiscard]] std::vector<std::int64_t> awaited() const;
 
  private:

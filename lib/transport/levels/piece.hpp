@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A piece of a message on its way through the two levels.
+// A piece of a message that is carried on two levels.
 #pragma once
 
 #include <cstddef>
@@ -12,12 +12,12 @@
 namespace rankmesh::levels {
 
 /// A piece of a call. The members of each node that exchange messages with other nodes are its
-/// carriers. Every node has equally many, and carrier j of a node exchanges messages with carrier j
-/// of the other nodes only. Small messages have one carrier per node.
+/// carriers. Every node has the same number of carriers, and carrier j of a node exchanges messages
+/// only with carrier j of the other nodes. Small messages have one carrier per node.
 ///
 /// Operations with one buffer (all_reduce, reduce, broadcast) divide the elements of the piece into
 /// shares, one per carrier. In operations with a block for each member, carrier j carries the
-/// blocks of the members j, j + carriers, ... of each node, counted from carrier 0.
+/// blocks of the members j, j + carriers, ... of each node. The members are counted from carrier 0.
 ///
 /// A piece is also the call of its steps in shared memory: `root` is the place of carrier 0 on this
 /// node, and `original` the call of the program.
@@ -32,9 +32,9 @@ struct Piece : Call {
   // Scratch memory of a carrier, see Scheme::prepare.
   std::size_t partial_bytes = 0, received_bytes = 0, result_bytes = 0;
   std::byte* scratch = nullptr;  ///< All three parts, one after the other.
-  /// What this node has: sums of its members, or blocks. It may be the input itself.
+  /// The data of this node: sums of its members, or blocks. It may be the input itself.
   const std::byte* partial = nullptr;
-  /// What the other nodes have computed of it, for spread steps.
+  /// The result of the exchange with the other nodes, for spread steps.
   std::byte* result = nullptr;
 
   [[nodiscard]] std::byte* scratch_partial() const { return scratch; }
@@ -73,7 +73,8 @@ struct Piece : Call {
     const int size = shape->members_of(place.node);
     return (place.index - first(place.node) + size) % size;
   }
-  /// Returns which carrier this member is. It is none if the result is not below `carriers`.
+  /// Returns the number of this member as a carrier. If it is not less than `carriers`, the member
+  /// is no carrier.
   [[nodiscard]] int carrier() const { return from_first(shape->self); }
   [[nodiscard]] bool is_carrier() const { return carrier() < carriers; }
 
@@ -90,9 +91,9 @@ struct Piece : Call {
   [[nodiscard]] int blocks(int node, int carrier) const {
     return (shape->members_of(node) - carrier + carriers - 1) / carriers;
   }
-  /// Returns the place of the first of these blocks among all that the carrier carries.
+  /// Returns the position of the first of these blocks among all blocks that the carrier carries.
   [[nodiscard]] int first_block(int node, int carrier) const;
-  /// Returns how many blocks a carrier carries; carrier 0 carries most.
+  /// Returns how many blocks a carrier carries; carrier 0 carries the most.
   [[nodiscard]] int all_blocks(int carrier) const {
     return first_block(shape->node_count(), carrier);
   }
@@ -103,7 +104,7 @@ struct Piece : Call {
 };
 
 /// Reduces the partial results of all nodes in their order, and divides averages.
-/// @param received  Those of the other nodes, `stride` bytes apart, by node.
+/// @param received  The partial results of the other nodes, `stride` bytes apart, by node.
 void reduce_nodes(const Piece& piece, std::byte* out, const std::byte* own,
                   const std::byte* received, std::size_t stride, std::int64_t count);
 

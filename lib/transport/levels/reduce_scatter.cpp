@@ -19,8 +19,8 @@ void prepare_reduce_scatter(Piece& piece) {
   if (hands_out(piece)) piece.result_bytes = own_bytes(piece);
 }
 
-// Where the input of a member that is alone on its node is not in the order of the nodes, it is
-// copied.
+// If a member has no other members on its node, and its input is not in the order of the nodes, the
+// input is copied.
 void copy_input(Piece& piece) {
   int k = 0;
   for (int node = 0; node < piece.shape->node_count(); ++node)

@@ -12,7 +12,7 @@ void prepare_scatter(Piece& piece) {
   piece.partial_bytes = piece.bytes(piece.count * blocks);
 }
 
-// A root that is alone on its node takes all blocks from its input.
+// A root without other members on its node takes all blocks from its input.
 void take_input(const Piece& piece) {
   int k = 0;
   for (int node = 0; node < piece.shape->node_count(); ++node)

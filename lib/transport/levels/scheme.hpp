@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How an operation goes through the two levels. A scheme is one constant `Scheme` in a file of its
-// own; schemes.cpp lists all of them.
+// How an operation is carried out on the two levels. A scheme is one constant `Scheme` in a file of
+// its own; schemes.cpp lists all of them.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +21,9 @@ enum class Division : std::uint8_t {
 /// Carries one operation. Each piece of a call goes through three stages:
 ///   1. `collect`: a step in the node's shared memory, after which the carriers have what their
 ///      node contributes;
-///   2. `exchange`: the carriers exchange messages with those of the other nodes;
+///   2. `exchange`: the carriers exchange messages with the carriers of the other nodes;
 ///   3. `spread`: a step in the node's shared memory, after which all members have the result.
-/// Everything that a scheme decides must depend only on values that all members pass alike.
+/// Every decision of a scheme must depend only on values that are the same on all members.
 struct Scheme {
   Operation operation;
   Division division;
@@ -31,8 +31,8 @@ struct Scheme {
   void (*prepare)(Piece& piece) = nullptr;
   /// Returns the step of this node; null if it needs none. A node with one member never has one.
   const shm::Algorithm* (*collect)(const Piece& piece) = nullptr;
-  /// Does what a carrier does after the messages of the round before have come, and posts those of
-  /// this round. Returns whether another round follows.
+  /// Does the work of a carrier after the messages of the previous round have arrived, and posts
+  /// the messages of this round. Returns whether another round follows.
   bool (*exchange)(Piece& piece, int round, Messages& messages) = nullptr;
   const shm::Algorithm* (*spread)(const Piece& piece) = nullptr;
 };

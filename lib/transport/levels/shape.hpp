@@ -8,7 +8,7 @@
 namespace rankmesh::levels {
 
 /// The members of a group by node. Nodes are numbered in the order of their first members, and the
-/// members of a node in group order. All members have the same, except for `self`.
+/// members of a node in group order. The shape is the same on all members, except for `self`.
 struct Shape {
   struct Place {
     int node;
@@ -20,8 +20,8 @@ struct Shape {
   std::vector<std::vector<int>> nodes;  ///< the members of each node
   std::vector<Place> places;            ///< of each member
   int self;
-  /// As many members of a node can share a message: the least number of members on a node. The
-  /// owner may lower it to the least number of cores.
+  /// The number of members of a node that can share a message: the least number of members on a
+  /// node. The owner may lower it to the least number of cores.
   int carriers;
 
   [[nodiscard]] int size() const { return static_cast<int>(places.size()); }

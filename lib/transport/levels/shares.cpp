@@ -12,7 +12,7 @@ using shm::Group;
 using shm::Payload;
 using shm::Step;
 
-// A step carries the same part of all shares, so all carriers have something to do in it.
+// A step carries the same part of all shares, so every carrier takes part in each step.
 Payload payload_of_shares(const Group&, const Call& call) {
   const Piece& piece = piece_of(call);
   return {piece.share, piece.element_bytes() * static_cast<std::size_t>(piece.carriers)};
@@ -40,7 +40,7 @@ void reduce_share(const Group& group, const Step& step) {
   const Piece::Range part = piece.part(carrier, step.at, step.count);
   group.set_sources(step, static_cast<std::size_t>(carrier) * piece.bytes(step.count));
   group.sources[group.self] = shm::element(piece.in, piece.begin + part.begin);
-  // The sum of an average is divided when the nodes are added up.
+  // For an average, the sum is divided when the results of the nodes are added up.
   detail::reduce(piece.type(), piece.reduction == ReduceOp::avg ? ReduceOp::sum : piece.reduction,
                  piece.scratch_partial() + piece.bytes(step.at), group.sources.get(),
                  static_cast<int>(group.size), part.count);

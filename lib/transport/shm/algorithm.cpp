@@ -12,8 +12,8 @@ void reduce_sources(const Group& group, const Call& call, std::byte* out, std::i
                  static_cast<int>(group.size), count);
 }
 
-// A member writes its share while the others still use theirs. If two shares had a cache line in
-// common, that line would travel between their cores with every store.
+// A member writes its share while the other members still use their shares. If two shares had a
+// cache line in common, every store would transfer this line between their cores.
 Share share_of(const Group& group, std::size_t member, std::int64_t count, DataType type) {
   const auto per_line = static_cast<std::int64_t>(64 / size_of(type));
   const std::int64_t lines = (count + per_line - 1) / per_line;

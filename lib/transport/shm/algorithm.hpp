@@ -21,14 +21,14 @@ inline void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes) 
   if (bytes != 0 && to != from) std::memcpy(to, from, bytes);
 }
 
-/// The sizes at which a group changes from one algorithm to another. All members have the same.
+/// The sizes at which a group changes from one algorithm to another. They are equal on all members.
 struct Limits {
   /// Up to this size every member reduces all elements of an all_reduce, which takes one step.
   /// Above it every member reduces a share, which takes two steps.
   std::int64_t flat_bytes = 4096;
-  /// From this size on symmetric memory is read where it lies. Below it payloads are copied.
+  /// From this size on, symmetric memory is read directly. Below this size, payloads are copied.
   std::int64_t symmetric_bytes = 4096;
-  /// From this size of the inputs on members read ordinary buffers of each other, if they can.
+  /// From this size of the inputs on, members read each other's ordinary buffers, if they can.
   std::int64_t direct_bytes = 256 << 10;
 };
 
@@ -84,32 +84,33 @@ struct Share {
 [[nodiscard]] Share share_of(const Group& group, std::size_t member, std::int64_t count,
                              DataType type);
 
-/// What a member publishes during an operation, all steps together: `unit` bytes for each of
-/// `count` elements. The engine cuts this into pieces that fit into a slot. With no elements the
+/// What a member publishes in all steps of an operation: `unit` bytes for each of `count` elements.
+/// The engine divides these bytes into pieces that fit into a slot. If there are no elements, the
 /// operation takes a single step, in which the members only compare their calls.
 struct Payload {
   std::int64_t count;
   std::size_t unit;
 };
 
-/// Which members publish in a step, and who waits for them.
+/// Which members publish in a step, and which members wait for them.
 enum class Flow : std::uint8_t {
   all_to_all,   ///< every member publishes and waits for all others
-  root_to_all,  ///< the root publishes and waits for nobody; the others wait for the root
+  root_to_all,  ///< the root publishes and waits for no member; the others wait for the root
   all_to_root,  ///< the members other than the root publish; only the root waits
 };
 
-/// One half of an algorithm that takes two steps per piece, or all of one that takes a single step.
+/// One half of an algorithm that takes two steps per piece, or the whole of an algorithm that takes
+/// one step.
 struct Phase {
   Flow flow = Flow::all_to_all;
   /// Writes this member's payload. It runs only on members that publish according to `flow`. Null
-  /// means that the number of the step says everything.
+  /// means that the number of the step is sufficient.
   void (*publish)(const Group& group, const Step& step) = nullptr;
-  /// Reads the payloads that this member waited for. It runs on every member, also on those that
-  /// wait for nobody. Null means that there is nothing to read.
+  /// Reads the payloads for which this member has waited. It runs on every member, even on members
+  /// that wait for no other member. Null means that there is nothing to read.
   void (*read)(const Group& group, const Step& step) = nullptr;
-  /// Compares the payloads that this member waited for with its own call, before anything is read.
-  /// Null means that the descriptors of the calls say everything.
+  /// Compares the payloads for which this member has waited with its own call, before anything is
+  /// read. Null means that comparing the descriptors of the calls is sufficient.
   bool (*agrees)(const Group& group, const Step& step) = nullptr;
 };
 
@@ -125,14 +126,14 @@ enum class Outcome : std::uint8_t {
 
 /// How a collective operation is carried out in shared memory.
 ///
-/// Everything that an algorithm decides must depend only on values that all members pass alike
+/// Every decision of an algorithm must depend only on values that are the same on all members
 /// (operation, type, counts, whether memory is symmetric), because each member chooses the
-/// algorithm and numbers its steps without asking the others.
+/// algorithm and numbers its steps without communication.
 struct Algorithm {
   std::string_view name;
   Operation operation;
-  /// Bits of CallDescriptor::kind that the descriptors of its calls have. So a member that carries
-  /// an equal call by another kind of algorithm is found.
+  /// Bits of CallDescriptor::kind that the descriptors of its calls have. With these bits, the
+  /// comparison finds a member that carries an equal call by another kind of algorithm.
   std::uint64_t forms = 0;
   /// Whether it can carry this call; null means that it carries every call.
   bool (*applies)(const Group& group, const Call& call) = nullptr;
@@ -141,8 +142,8 @@ struct Algorithm {
   bool (*is_symmetric)(const Call& call, const void* group) = nullptr;
   Payload (*payload)(const Group& group, const Call& call);
   Phase first{};
-  /// The second step of each piece. A member publishes it only after it has read the first one, so
-  /// it may pass on what it found there. It may also read the payloads of the first phase again.
+  /// The second step of each piece. A member publishes it only after it has read the first step, so
+  /// it may publish results of that step. It may also read the payloads of the first phase again.
   std::optional<Phase> second{};
   /// Whether members read each other's ordinary memory.
   bool is_direct = false;

@@ -9,9 +9,9 @@
 
 namespace rankmesh::shm {
 
-/// The algorithms of one operation in the order of choice: the first that applies to a call carries
-/// it. The last one applies to every call. Null pointers follow it. Operations that shared memory
-/// does not carry have no algorithm.
+/// The algorithms of one operation in the order of choice: the first algorithm that applies to a
+/// call carries it. The last algorithm applies to every call, and null pointers follow it.
+/// Operations that shared memory does not carry have no algorithm.
 using Choices = std::array<const Algorithm*, 4>;
 
 /// The choices of each operation, in the order of `Operation`.

@@ -4,8 +4,8 @@
 namespace rankmesh::shm {
 
 // For small messages: every member publishes its input and reduces the inputs of all. This repeats
-// the arithmetic on every member, but it takes one step, and for small messages the time of a step
-// is most of the cost.
+// the arithmetic on every member, but takes only one step. For small messages, the steps are most
+// of the cost.
 extern constexpr Algorithm all_reduce_flat{
     .name = "all_reduce_flat",
     .operation = Operation::all_reduce,

@@ -19,7 +19,7 @@ std::size_t offset_of(const Share& share, const Call& call) {
 // The result of a share replaces the share in the member's own payload. This is safe while the
 // others still read that payload, because each of them reads only its own share of it. The second
 // phase publishes no bytes: its number says that the member's share in the payload of the first
-// phase is now the result. This is why payloads stay valid for one step longer than their own.
+// phase is now the result. Therefore payloads must stay valid for one step after their own step.
 extern constexpr Algorithm all_reduce_split{
     .name = "all_reduce_split",
     .operation = Operation::all_reduce,

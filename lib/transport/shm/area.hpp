@@ -16,15 +16,16 @@ inline constexpr std::size_t line = 128;
 /// The largest payload that shares a line with the number of its step and the descriptor of its
 /// call. One transfer between two cores then brings all three.
 inline constexpr std::size_t inline_bytes = line - sizeof(std::uint64_t) - sizeof(CallDescriptor);
-/// The largest medium payload. Medium payloads have places of their own, more than large payloads
-/// have, so that the root of many small broadcasts can run far ahead of the other members.
+/// The largest medium payload. Medium payloads have slots of their own. There are more of these
+/// than slots for large payloads, so that the root of many small broadcasts can run far ahead of
+/// the other members.
 inline constexpr std::size_t medium_bytes = 4096;
-/// The number of places for inline, medium and large payloads. It is also the number of steps that
-/// a member can be ahead of the slowest one, see ahead_of().
+/// The numbers of slots for inline, medium and large payloads. They are also the numbers of steps
+/// by which a member can be ahead of the slowest member, see ahead_of().
 inline constexpr std::uint64_t headers = 32;
 inline constexpr std::uint64_t media = 16;
 inline constexpr std::uint64_t slots = 4;
-/// Returns how many steps later the place of a payload of `bytes` bytes is used again.
+/// Returns after how many steps the slot of a payload of `bytes` bytes is reused.
 constexpr std::uint64_t ahead_of(std::size_t bytes) {
   return bytes <= inline_bytes ? headers : bytes <= medium_bytes ? media : slots;
 }
@@ -39,9 +40,9 @@ struct alignas(line) Header {
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free && sizeof(Header) == line,
               "the members are processes, so their counters must not need a lock");
 
-/// What ended a group early, in the words of the rank that found it. The area of the group's first
-/// member holds it. The first rank that finds something writes it, and every call and every wait of
-/// the group reads `state`.
+/// The reason why a group has ended early, in the words of the rank that found it. It is stored in
+/// the area of the group's first member. The first rank that finds a reason writes it, and every
+/// call and every wait of the group reads `state`.
 struct alignas(line) Finding {
   enum State : std::uint64_t {
     none,
@@ -88,8 +89,8 @@ class Area {
     return first_slot + (step % slots) * slot_bytes;
   }
 
-  /// The number of the last step that this member has finished: it has read everything that it
-  /// needs of that step and of the steps before.
+  /// The number of the last step that this member has finished. The member has read everything that
+  /// it needs of this step and of all earlier steps.
   [[nodiscard]] std::atomic<std::uint64_t>& done() const {
     return *reinterpret_cast<std::atomic<std::uint64_t>*>(memory_);
   }

@@ -3,7 +3,8 @@
 
 namespace rankmesh::shm {
 
-// One step without a payload: a member that sees the numbers of all others knows that they came.
+// One step without a payload: a member that sees the numbers of all others knows that they have
+// arrived.
 extern constexpr Algorithm barrier{
     .name = "barrier",
     .operation = Operation::barrier,

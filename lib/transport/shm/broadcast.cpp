@@ -3,8 +3,8 @@
 
 namespace rankmesh::shm {
 
-// The root publishes, the others copy. The root waits for nobody, so it can run ahead_of() steps
-// ahead of the slowest member.
+// The root publishes, and the other members copy. The root waits for no member, so it can run
+// ahead_of() steps ahead of the slowest member.
 extern constexpr Algorithm broadcast{
     .name = "broadcast",
     .operation = Operation::broadcast,

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Reads of ordinary memory of other members, where the system allows them.
 //
-// A member that takes part in such an operation does not change its buffers before all others have
-// finished with them. A member that gives up, leaves or ends may change them earlier, and then it
-// has said so before (see Finding and Presence), or its process has ended. So read() looks for both
-// after each piece. Data that may have changed is never used: the operation does not go on.
+// A member that takes part in such an operation does not change its buffers before all other
+// members have finished reading them. A member that gives up or leaves may change its buffers
+// earlier, but it announces this first (see Finding and Presence). The process of a member may also
+// end. Therefore read() checks for both after each piece. If data may have changed, they are not
+// used, and the operation does not continue.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +28,7 @@ class MemoryReader {
                                  std::size_t bytes) = 0;
 };
 
-/// A read that has failed. Its operation never goes on.
+/// A read that has failed. Its operation does not continue.
 struct FailedRead {
   std::size_t member;  ///< whose memory could not be read
   int code;            ///< of the system; 0 if the member has given up or left

@@ -13,8 +13,8 @@ bool read(const Group& group, std::size_t member, std::size_t offset, std::byte*
   DirectReads& direct = *group.direct;
   const int code =
       direct.reader.read(group.locals[member], direct.addresses[member] + offset, to, bytes);
-  // Acquire: the member has said that it gives up or leaves before it has changed its buffer, so
-  // whoever has read the changed buffer sees that.
+  // Acquire: a member announces that it gives up or leaves before it changes its buffer. Therefore
+  // a member that has read the changed buffer also sees the announcement.
   std::atomic_thread_fence(std::memory_order_acquire);
   const bool has_ended =
       group.areas.front().finding().state.load(std::memory_order_relaxed) != Finding::none ||
@@ -29,7 +29,7 @@ bool read(const Group& group, std::size_t member, std::size_t offset, std::byte*
 
 bool reads_directly(const Group& group, std::int64_t bytes) {
   return group.direct != nullptr && bytes >= group.limits.direct_bytes &&
-         // The first piece must not lie where the address is published.
+         // The first piece must not overlap the memory in which the address is published.
          bytes > static_cast<std::int64_t>(inline_bytes * group.size);
 }
 

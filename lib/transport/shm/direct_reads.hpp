@@ -3,7 +3,7 @@
 //
 // All of them have two phases. In the first phase of an operation's first piece, each member
 // publishes the address of its input next to the number of the step. When a member has seen the
-// numbers of the last second phase, the others have finished with its input.
+// numbers of the last second phase, the other members have finished reading its input.
 #pragma once
 
 #include "transport/shm/algorithm.hpp"
@@ -20,14 +20,14 @@ void publish_address(const Group& group, const Step& step);
 void take_addresses(const Group& group, const Step& step);
 
 /// Reduces `count` elements of the inputs of all members, from element `first` on, into `out`.
-/// Returns false if a read has failed; Group::direct says why. What lies in `out` is then without
-/// meaning.
+/// Returns false if a read has failed; Group::direct says why. The contents of `out` are then
+/// undefined.
 bool reduce_inputs(const Group& group, const Call& call, std::int64_t first, std::int64_t count,
                    std::byte* out);
 
 /// The operations in which each member reduces a part of every piece divide a message into rows of
-/// one element per member. A piece is a number of rows; each member reduces as many elements that
-/// follow each other.
+/// one element per member. A piece consists of several rows. Each member reduces as many
+/// consecutive elements as the piece has rows.
 [[nodiscard]] Payload payload_of_rows(const Group& group, const Call& call);
 /// Returns the elements of a piece that a member reduces.
 [[nodiscard]] Share part_of(const Group& group, const Step& step, std::size_t member);

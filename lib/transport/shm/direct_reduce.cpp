@@ -3,9 +3,9 @@
 
 namespace rankmesh::shm {
 
-// For large messages: every member reduces its part of each piece from the inputs of all into its
-// slot, and the root copies the parts. All members wait for the second phase, because it says that
-// the others have finished with their inputs.
+// For large messages: for each piece, every member reduces its part of the inputs of all members
+// into its slot, and the root copies the parts. All members wait for the second phase, because it
+// says that the other members have finished reading their inputs.
 extern constexpr Algorithm direct_reduce{
     .name = "direct_reduce",
     .operation = Operation::reduce,

@@ -4,7 +4,8 @@
 namespace rankmesh::shm {
 
 // For large messages: every member reduces its block from the inputs of all into its output. The
-// second phase carries nothing; it says that the others have finished with this member's input.
+// second phase has no payload; it says that the other members have finished reading this member's
+// input.
 extern constexpr Algorithm direct_reduce_scatter{
     .name = "direct_reduce_scatter",
     .operation = Operation::reduce_scatter,

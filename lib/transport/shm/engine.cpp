@@ -10,7 +10,7 @@
 namespace rankmesh::shm {
 namespace {
 
-// The phase of step i. Where there are two, the steps of a piece follow each other.
+// The phase of step i. If there are two phases, the two steps of a piece follow each other.
 const Phase& phase_of(const Algorithm& algorithm, std::uint64_t i) {
   return algorithm.second && i % 2 == 1 ? *algorithm.second : algorithm.first;
 }
@@ -37,7 +37,7 @@ Engine::Engine(const std::vector<std::byte*>& areas, std::vector<std::int32_t> l
   finding_ = &group_.areas.front().finding();
   // A flat all_reduce must fit into a slot, and an empty one takes no steps in any memory.
   group_.limits.flat_bytes = std::min(limits.flat_bytes, static_cast<std::int64_t>(slot_bytes));
-  // What fits into a slot takes the fast path, which knows no direct reads.
+  // Payloads that fit into a slot take the fast path, which has no direct reads.
   group_.limits.direct_bytes =
       std::max(limits.direct_bytes, static_cast<std::int64_t>(slot_bytes) + 1);
   group_.limits.symmetric_bytes = std::max(limits.symmetric_bytes, std::int64_t{1});
@@ -56,7 +56,7 @@ bool Engine::can(const Call& call) const {
 
 bool Engine::applies(const Algorithm& algorithm, const Call& call) const {
   if (algorithm.is_symmetric != nullptr)
-    // Most buffers are not symmetric, so this comes first.
+    // Most buffers are not symmetric, so this check comes first.
     return (call.in.window != nullptr || call.out.window != nullptr) &&
            std::max(call.in.bytes(), call.out.bytes()) >= group_.limits.symmetric_bytes &&
            algorithm.is_symmetric(call, group_.id);
@@ -135,7 +135,7 @@ bool Engine::publish_next() {
   Progress& p = *publishing_;
   const std::uint64_t i = p.published;
   const Phase& phase = phase_of(*p.algorithm, i);
-  // The second phase passes on what the member has done when it read the first.
+  // The second phase publishes what the member has computed when it read the first phase.
   if (&phase != &p.algorithm->first && p.read < i) return false;
   const Step step = step_of(p, i);
   if (!may_overwrite(step.number, step.bytes)) return false;
@@ -170,8 +170,8 @@ bool Engine::read_next() {
   return true;
 }
 
-// Whether all members have finished a step. may_overwrite() asks this only when what it knows does
-// not suffice, because each look at a counter may fetch a line from another core.
+// Whether all members have finished a step. may_overwrite() calls this only if `all_done_` is not
+// sufficient, because each read of a counter may fetch a cache line from another core.
 bool Engine::all_have_finished(std::uint64_t step) {
   std::uint64_t lowest = next_step_;
   for (const Area& area : group_.areas)
@@ -184,8 +184,8 @@ bool Engine::all_have_finished(std::uint64_t step) {
 // reached it yet sees this member's header, which stays until this member has finished the next
 // step.
 void Engine::look_back() {
-  // Orders the store of this member's header before the loads below, so that of two neighbours at
-  // least one sees the other.
+  // Orders the store of this member's header before the loads below. Therefore at least one of two
+  // neighbours sees the header of the other.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   const std::uint64_t step = std::exchange(uncompared_, 0);
   const CallDescriptor& own = group_.areas[group_.self].header(step).call;
@@ -225,7 +225,7 @@ void Engine::look_for_closed_members() {
   const std::uint64_t step = reading_->first + reading_->read;
   for (std::size_t k = 0; k < group_.size; ++k) {
     const Area& area = group_.areas[k];
-    // Acquire: a member that has closed the group has published everything before.
+    // Acquire: a member has published all its steps before it closes the group.
     if (k != group_.self && area.presence().closed_after.load(std::memory_order_acquire) != 0 &&
         area.header(step).step.load(std::memory_order_acquire) < step)
       difference_ = step;
@@ -241,7 +241,7 @@ std::vector<std::int64_t> Engine::awaited() const {
   const std::uint64_t ahead = ahead_of(step.bytes);
   const auto is_awaited = [&](std::size_t k) {
     const Area& area = group_.areas[k];
-    // Before this member can publish, the place must be free.
+    // Before this member can publish, the slot must be free.
     if (p.read >= p.published)
       return step.number >= ahead &&
              area.done().load(std::memory_order_acquire) < step.number - ahead + 1;

@@ -2,28 +2,30 @@
 // The protocol of collectives in shared memory. It knows neither MPI nor processes (members are
 // processes that share a segment, or threads of one process), and it never waits.
 //
-// Every operation is a number of steps, which all members compute alike. Steps are numbered over
-// the life of the group. In each step a member
+// Every operation consists of steps, which are the same on all members. Steps are numbered over the
+// life of the group. In each step a member
 //   1. publishes: it writes its payload and the descriptor of its call, then the number of the
 //   step;
-//   2. looks for the number of the step at the members that it waits for, and compares descriptors;
+//   2. looks for the number of the step in the areas of the members for which it waits, and
+//      compares descriptors;
 //   3. reads their payloads;
 //   4. writes the number of the step to its counter of finished steps.
 //
-// Every member publishes in every step, even if it has no payload, so that a member that makes
-// another call is found. A member that has not waited for all others in a step (the root of a
-// broadcast, for example) compares the descriptors of its two neighbours before it finishes its
-// next step. Of two neighbours, the one that publishes later sees the other's descriptor, so every
-// pair of neighbours is compared, and differing calls anywhere in the group are found.
+// Every member publishes in every step, even if it has no payload. This makes it possible to find a
+// member that makes another call. A member that has not waited for all others in a step (the root
+// of a broadcast, for example) compares the descriptors of its two neighbours before it finishes
+// its next step. The neighbour that publishes later sees the descriptor of the other neighbour.
+// Therefore every pair of neighbours is compared, and differing calls are found wherever in the
+// group they occur.
 //
-// A payload may be read in its step and in the step after it. Its place is used again ahead_of()
-// steps later, and a member writes there only when all members have finished the step after the
-// payload's. So the rule holds across operations, and no operation needs a barrier at its end.
+// A payload may be read in its step and in the step after it. Its slot is reused ahead_of() steps
+// later. A member writes to the slot only when all members have finished the step after the step of
+// the payload. This rule also holds across operations, so no operation needs a barrier at its end.
 //
-// Memory orders: writing the number of a step has release order and looking for it has acquire
-// order, so whoever sees the number sees the payload. Writing the counter of finished steps has
-// release order and reading it has acquire order, so all reads of a payload happen before its place
-// is written again. Nothing else is shared: payloads are ordinary memory.
+// Memory orders: the number of a step is stored with release order and loaded with acquire order,
+// so a member that sees the number also sees the payload. The counter of finished steps is stored
+// with release order and loaded with acquire order, so all reads of a payload happen before its
+// slot is overwritten. Nothing else is shared: payloads are ordinary memory.
 #pragma once
 
 #include <cstddef>
@@ -45,8 +47,8 @@ inline void pause() {
 #endif
 }
 
-/// An operation that has begun. It must not move until it is complete. It has no initial values,
-/// because most operations are complete before they need such a record.
+/// An operation that has begun. It must not move until it is complete. Its members have no initial
+/// values, because most operations are complete before they need a Progress.
 struct Progress {
   const Call* call;
   const Algorithm* algorithm;
@@ -91,9 +93,9 @@ class Engine {
   void begin(Progress& progress, const Call& call) { begin(progress, call, choose(call)); }
   /// Begins an operation that is carried out by this algorithm.
   void begin(Progress& progress, const Call& call, const Algorithm& algorithm);
-  /// Runs an operation that takes a single step, if no other operation is under way, with as few
-  /// instructions as possible. Looks for the other members at most `looks` times and pauses in
-  /// between.
+  /// Runs an operation that takes a single step, with as few instructions as possible, if no other
+  /// operation is in progress. Checks for the other members at most `looks` times, and pauses
+  /// between the checks.
   /// @param progress  It is written only if the result is `begun`; then call advance().
   Outcome run_small(Progress& progress, const Call& call, int looks);
   /// Continues the operations that have begun as far as the other members allow. Never waits.
@@ -102,18 +104,18 @@ class Engine {
   /// Forgets the operations that have begun, because a member is gone. Nothing may begin after it.
   void give_up() { publishing_ = reading_ = last_ = nullptr; }
 
-  /// Returns what ended the group early, as far as some member has found it.
+  /// Returns the reason why the group has ended early, if a member has found one.
   [[nodiscard]] Finding& finding() const { return *finding_; }
-  /// Returns whether no operation may go on: the group has ended early, or this member has seen
-  /// that another member makes another call. While a finding is being written, operations go on, so
-  /// that the writer sees the calls of members that come late.
+  /// Returns whether no operation may continue: the group has ended early, or this member has seen
+  /// that another member makes another call. While a finding is being written, operations continue,
+  /// so that the writer sees the calls of late members.
   [[nodiscard]] bool is_halted() const {
     return difference_ != 0 ||
            finding_->state.load(std::memory_order_relaxed) > Finding::being_written;
   }
   /// Returns the step in which this member has seen a difference, or 0.
   [[nodiscard]] std::uint64_t difference() const { return difference_; }
-  /// Returns the read of another member's memory that has failed, if any. No operation goes on
+  /// Returns the read of another member's memory that has failed, if any. No operation continues
   /// after it.
   [[nodiscard]] std::optional<FailedRead> failed_read() const {
     return group_.direct == nullptr ? std::nullopt : group_.direct->failure;
@@ -124,10 +126,10 @@ class Engine {
   }
   /// Returns whether they would, if the system allowed it.
   [[nodiscard]] bool could_use_direct_reads(const Call& call) const;
-  /// Looks for members that have closed the group and will not take part in the operations that
-  /// this member waits for. It finds them as a difference.
+  /// Looks for members that have closed the group, and therefore do not take part in the operations
+  /// for which this member waits. Such a member counts as a difference.
   void look_for_closed_members();
-  /// Returns the members without which the operation that this member waits for cannot go on.
+  /// Returns the members without which the operation for which this member waits cannot continue.
   [[nodiscard]] std::vector<std::int64_t> awaited() const;
   /// Compares what has not been compared yet. @return whether all members that are compared have
   /// made the same calls. Call it when no member makes further calls.
@@ -162,7 +164,7 @@ class Engine {
   void leave(std::string_view why);
   /// Returns whether all members have called leave().
   [[nodiscard]] bool have_all_left() const;
-  /// Takes leave() back.
+  /// Reverses leave().
   void stay() {
     group_.areas[group_.self].presence().closed_after.store(0, std::memory_order_release);
   }
@@ -202,8 +204,8 @@ class Engine {
   std::uint64_t call_of_step_[headers] = {};
   std::uint64_t next_step_ = 1;
   std::uint64_t all_done_ = 0;  // All members are known to have finished this step.
-  // A list of operations in the order in which they began. The one that publishes next can be ahead
-  // of the one that reads next, so a member publishes early what others wait for.
+  // A list of operations in the order in which they began. The operation that publishes next can be
+  // ahead of the operation that reads next, so a member publishes early what the others wait for.
   Progress* publishing_ = nullptr;
   Progress* reading_ = nullptr;
   Progress* last_ = nullptr;
@@ -211,8 +213,8 @@ class Engine {
 
 // The parts of a step are inlined into the fast path of one_step.hpp.
 
-// Whether the place of a payload may be written. The payload that lies there belongs to the step
-// `ahead` steps before, and others may read it until they have finished the step after that.
+// Whether the slot of a payload may be written. The slot contains the payload of the step `ahead`
+// steps before. Other members may read it until they have finished the step after that one.
 inline bool Engine::may_overwrite(std::uint64_t step, std::size_t bytes) {
   const std::uint64_t ahead = ahead_of(bytes);
   return step < ahead || all_done_ >= step - ahead + 1 || all_have_finished(step - ahead + 1);
@@ -227,7 +229,7 @@ inline void Engine::publish(const Phase& phase, const Step& step, const CallDesc
   Header& header = group_.areas[group_.self].header(step.number);
   header.call = descriptor;
   call_of_step_[step.number % headers] = call_number;
-  // Release: whoever sees the number sees the payload and the descriptor.
+  // Release: a member that sees the number also sees the payload and the descriptor.
   header.step.store(step.number, std::memory_order_release);
 }
 
@@ -242,8 +244,8 @@ inline bool Engine::has_published(std::size_t member, std::uint64_t step,
   return false;
 }
 
-// Whether all have published for whom this member waits. `seen` keeps how many of them are known to
-// have done so, so that polling does not look at them again.
+// Whether all members for which this member waits have published. `seen` stores how many of them
+// have published, so that polling does not check them again.
 inline bool Engine::others_have_published(const Phase& phase, const Step& step,
                                           const CallDescriptor& descriptor, std::size_t& seen) {
   if (phase.flow == Flow::root_to_all)
@@ -259,7 +261,7 @@ inline void Engine::finish(const Phase& phase, const Step& step) {
   const bool has_compared = phase.flow == Flow::all_to_all ||
                             (phase.flow == Flow::all_to_root && is_root(group_, step.call));
   if (!has_compared) uncompared_ = step.number;
-  // Release: whoever sees the counter may overwrite what this member has read.
+  // Release: a member that sees the counter may overwrite what this member has read.
   group_.areas[group_.self].done().store(step.number, std::memory_order_release);
 }
 

@@ -14,9 +14,9 @@ std::size_t payload_bytes(const Envelope& envelope) {
   return Ring::carries(bytes) ? bytes : 0;
 }
 
-// In pieces of a size that the compiler does not know. Larger pieces, and sizes that it knows, are
-// copied with string instructions, which may take four times as long if the other core has just
-// used the memory.
+// Copies in pieces of a size that the compiler does not know. Larger pieces, and pieces of a size
+// that it knows, would be copied with string instructions, which may take four times as long if the
+// other core has just used the memory.
 void copy_payload(std::byte* to, const std::byte* from, std::size_t bytes) {
   if (to == nullptr) return;
   while (bytes != 0) {
@@ -61,8 +61,8 @@ void Messages::put(Outgoing& out, const Message& message) {
   Entry& entry = out.ring.entry(out.next);
   entry.envelope = message.envelope;
   const std::size_t bytes = payload_bytes(message.envelope);
-  // If the receiver has taken everything, the memory that was used last is used again: it is in the
-  // caches of both members.
+  // If the receiver has taken all messages, the memory that was used last is reused, because it is
+  // in the caches of both members.
   if (bytes > Ring::inline_payload &&
       out.ring.taken().load(std::memory_order_acquire) == out.next - 1)
     out.position =
@@ -72,7 +72,7 @@ void Messages::put(Outgoing& out, const Message& message) {
   out.position = bytes <= Ring::inline_payload ? begin : begin + bytes;
   out.ends[out.next % Ring::entries] = out.position;
   copy_payload(out.ring.payload(entry, bytes), message.source, bytes);
-  // Release: whoever sees the number sees the envelope and the payload.
+  // Release: a member that sees the number also sees the envelope and the payload.
   entry.number.store(out.next++, std::memory_order_release);
 }
 
@@ -143,7 +143,7 @@ void Messages::end_receive(Message& receive, const Envelope& envelope) {
     crossing_ = Crossing{receive.peer, envelope, receive.envelope};
 }
 
-// Returns the first receive that a message fits, and removes it; null if there is none.
+// Returns the first receive that matches a message, and removes it; null if there is none.
 Message* Messages::wanted_by(Incoming& in, const Envelope& envelope) {
   const auto wanted = std::ranges::find_if(
       in.receives, [&](const Message* m) { return m->envelope.tag == envelope.tag; });
@@ -153,7 +153,7 @@ Message* Messages::wanted_by(Incoming& in, const Envelope& envelope) {
   return message;
 }
 
-// Takes the next message, for the receive that wants it or for a later one.
+// Takes the next message, for the receive that matches it or for a later receive.
 void Messages::take_next(Incoming& in) {
   const Envelope envelope = in.ring.entry(in.next).envelope;
   const std::size_t bytes = payload_bytes(envelope);

@@ -7,13 +7,13 @@
 // (acquire order), takes the payload, and writes the number to its counter (release order), so that
 // the sender may use the memory again.
 //
-// A message that is too large for the ring has an envelope without a payload, which announces it:
-// another transport carries its elements. So the receiver sees all messages of a sender in one
-// order, and compares the type and the length of each of them.
+// If a message is too large for the ring, the ring carries only its envelope, which announces the
+// message; another transport carries its elements. Therefore the receiver sees all messages of a
+// sender in one order, and compares the type and the length of each of them.
 //
 // A receiver matches messages as MPI does: a message goes to the first receive from its source that
-// has its tag and has no message yet. A message that no receive wants is copied to memory of the
-// receiver when it stands in the way of another one.
+// has its tag and has no message yet. If a message matches no receive, and blocks another message,
+// it is copied to memory of the receiver.
 #pragma once
 
 #include <array>
@@ -35,19 +35,20 @@ struct Message {
   Envelope envelope{};
   const std::byte* source = nullptr;  ///< what is sent; null for a receive
   std::byte* target = nullptr;        ///< where it is received
-  /// Of a message that the ring only announces: whether its announcement has been sent, or has
-  /// come.
+  /// For a message that the ring only announces: whether the announcement has been sent or has
+  /// arrived.
   bool is_complete = false;
-  /// A receive: the envelope of the message, if it has another type or length. The receive is
-  /// complete then, and its memory is unchanged.
+  /// For a receive: the envelope of the message, if its type or length differs. In this case the
+  /// receive is complete, and its memory is unchanged.
   std::optional<Envelope> wrong{};
 
   /// Returns whether another transport carries the elements.
   [[nodiscard]] bool is_large() const { return !Ring::carries(envelope.bytes()); }
 };
 
-/// A message that one end gives to the ring and the other end to MPI, because one of them is larger
-/// than the ring carries. What is left in MPI could meet another receive.
+/// A message that one end passes to the ring and the other end to MPI, because the length at one
+/// end is larger than the ring carries. The part that remains in MPI could be matched with another
+/// receive.
 struct Crossing {
   std::size_t peer;
   Envelope sent, expected;
@@ -67,7 +68,7 @@ class Messages {
   [[nodiscard]] bool try_receive(Message& message);
   /// Returns whether a receive from this member would be the next one to get a message.
   [[nodiscard]] bool is_first(std::size_t peer) const;
-  /// Returns whether something has come from a member that has not been taken.
+  /// Returns whether an entry of a member has arrived and has not been taken.
   [[nodiscard]] bool has_entry(std::size_t peer) const { return is_there(in_[peer]); }
   /// Begins a message, and makes progress. Messages to one member are sent in this order.
   void begin_send(Message& message);
@@ -77,16 +78,16 @@ class Messages {
   [[nodiscard]] const std::optional<Crossing>& crossing() const { return crossing_; }
   /// Continues the messages that have begun as far as the other members allow.
   void advance();
-  /// Takes what other members have sent out of their rings, even if no receive wants it. Otherwise
-  /// members that send each other many messages could wait for each other.
+  /// Takes messages of other members out of their rings, even if no receive matches them. Otherwise
+  /// members that send many messages to each other could wait for each other.
   void make_space();
-  /// Ends a receive to which no message has come. Returns false if one has.
+  /// Ends a receive for which no message has arrived. Returns false if a message has arrived.
   [[nodiscard]] bool cancel(Message& message);
-  /// Makes an announcement the first one again that a receive with its tag gets. The receive that
-  /// had it was cancelled.
+  /// Puts an announcement back, so that the next receive with its tag gets it. The receive that had
+  /// the announcement was cancelled.
   void put_back(const Message& receive);
-  /// Forgets all messages; nothing goes on. For a group that has ended early, and for messages
-  /// whose memory ends before they are complete.
+  /// Forgets all messages; no message continues. For a group that has ended early, and for messages
+  /// whose memory is freed before they are complete.
   void give_up();
   /// Returns the size in bytes of the next message with this tag that has arrived and that no
   /// receive has taken.
@@ -102,7 +103,7 @@ class Messages {
     Ring ring;
     std::uint64_t next = 1;      // the number of the next entry
     std::uint64_t taken = 0;     // as far as this member knows
-    std::uint64_t position = 0;  // the payloads so far end there, as if the ring had no end
+    std::uint64_t position = 0;  // the end of all payloads so far, as if the ring had no end
     std::array<std::uint64_t, Ring::entries> ends{};  // the position after each entry
     std::deque<Message*> queue;                       // the messages for which there was no space
   };

@@ -19,7 +19,7 @@ template <const Algorithm& algorithm>
   const std::size_t bytes = static_cast<std::size_t>(count) * unit;
   const std::uint64_t number = engine.next_step_;
   if (bytes > group.slot_bytes || !engine.may_overwrite(number, bytes)) return Outcome::not_begun;
-  // All members must choose the same algorithm, whether they take this path or not, and those for
+  // All members must choose the same algorithm, whether they take this path or not. Algorithms for
   // symmetric memory come first.
   if ((call.in.window != nullptr || call.out.window != nullptr) &&
       !engine.is_chosen(algorithm, call))

@@ -36,12 +36,12 @@ struct alignas(line) Entry {
 };
 static_assert(sizeof(Entry) == line);
 
-/// A view of the ring from one member to another. It begins as zeros. The sender alone writes
-/// entries and payloads, and the receiver alone writes taken().
+/// A view of the ring from one member to another. It begins as zeros. Only the sender writes
+/// entries and payloads, and only the receiver writes taken().
 class Ring {
  public:
   static constexpr std::uint64_t entries = 64;
-  /// The ring carries messages of at most so many bytes. It only announces larger ones.
+  /// The ring carries messages of at most this number of bytes. It only announces larger messages.
   static constexpr std::size_t largest = 16 << 10;
   /// The bytes of all payloads that do not fit next to the number of their entry.
   static constexpr std::size_t payload_bytes = 64 << 10;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the algorithms in symmetric memory share. The payload of a member says where its buffers
-// lie; the others then read and write the buffers themselves.
+// What the algorithms in symmetric memory share. The payload of a member contains the positions of
+// its buffers. The other members then read and write these buffers directly.
 //
-// All of these algorithms have two phases. In the first the members exchange the places of their
-// buffers and do the work. The second carries nothing: when a member has seen its numbers, the
-// others have finished with the member's buffers, and the caller may use them again.
+// All of these algorithms have two phases. In the first phase, the members exchange the positions
+// of their buffers and do the work. The second phase has no payload: when a member has seen its
+// numbers, the other members no longer use the member's buffers, and the caller may use them again.
 #pragma once
 
 #include "transport/shm/algorithm.hpp"
@@ -16,7 +16,7 @@ namespace rankmesh::shm {
 }
 
 /// The payload of a symmetric algorithm: where the buffers of a member begin in its part of the
-/// window. Members may pass different places.
+/// window. Members may pass different positions.
 struct BufferOffsets {
   std::uint64_t in, out;
 };

@@ -3,8 +3,8 @@
 
 namespace rankmesh::shm {
 
-// Every member puts its block into its own output, from where the others copy it. So only the
-// output must be symmetric.
+// Every member copies its block into its own output, from which the other members copy it.
+// Therefore only the output must be symmetric.
 extern constexpr Algorithm symmetric_all_gather{
     .name = "symmetric_all_gather",
     .operation = Operation::all_gather,

@@ -6,8 +6,8 @@
 namespace rankmesh::shm {
 namespace {
 
-// Bytes that are reduced and then written to all outputs before the next ones are read, so that
-// the result is still in the nearest cache when it is copied.
+// The size of a block. A block is reduced and then written to all outputs before the next block is
+// read, so that the result is still in the nearest cache when it is copied.
 constexpr std::size_t block_bytes = 8192;
 
 void reduce_share_into_all_outputs(const Group& group, const Step& step) {

@@ -3,8 +3,8 @@
 
 namespace rankmesh::shm {
 
-// Every member fetches its blocks from the inputs of all. It cannot work in place, because a member
-// would overwrite blocks that others have not fetched yet.
+// Every member copies its blocks from the inputs of all members. The algorithm cannot work in
+// place, because a member would overwrite blocks that other members have not copied yet.
 extern constexpr Algorithm symmetric_all_to_all{
     .name = "symmetric_all_to_all",
     .operation = Operation::all_to_all,

@@ -3,8 +3,8 @@
 
 namespace rankmesh::shm {
 
-// The others copy from the root's memory. The second phase tells the root that they have finished;
-// they do not wait for each other, because nobody reads their memory.
+// The other members copy from the root's memory. The second phase tells the root that they have
+// finished. They do not wait for each other, because no member reads their memory.
 extern constexpr Algorithm symmetric_broadcast{
     .name = "symmetric_broadcast",
     .operation = Operation::broadcast,

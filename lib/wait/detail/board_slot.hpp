@@ -21,7 +21,7 @@ enum class Presence : std::uint32_t {
   failed,     ///< An exception has destroyed the mesh.
 };
 
-/// What identifies a message between two members, in the place of a number.
+/// Identifies a message between two members, which has no number.
 struct PublishedMessage {
   std::int64_t to = 0;    ///< A rank in the group; not used by recv.
   std::int64_t from = 0;  ///< A rank in the group; not used by send.

@@ -18,7 +18,7 @@
 
 namespace rankmesh::detail {
 
-/// One per mesh. The parts of a mesh share it; it knows none of them.
+/// There is one per mesh. The parts of a mesh share it; it refers to none of them.
 class ControlPlane {
  public:
   /// Takes a duplicate of the user's communicator.

@@ -19,14 +19,15 @@ namespace rankmesh::detail {
 /// another rank, and so on back to this rank.
 ///
 /// Each rank publishes the ranks without which its wait cannot end, also on the boards of its other
-/// meshes. A rank with other operations in flight publishes none, because these operations may be
-/// what its peers wait for. A circle counts only if no rank of it has left its wait while every
-/// rank of it has determined again for whom it waits. So a circle that is about to dissolve is not
-/// taken for a deadlock, however slow its ranks are.
+/// meshes. A rank with other operations in flight publishes none, because its peers may wait for
+/// these operations. A circle counts as a deadlock only if every rank of it has again determined
+/// for which ranks it waits, and no rank of it has left its wait meanwhile. Therefore a circle that
+/// is about to dissolve does not count as a deadlock, however slow its ranks are.
 ///
-/// Of the ranks of a circle that wait in the mesh of the board, the first one reports it to the
-/// others, so that all of them throw the same text. They throw at the same time: a rank that has
-/// thrown may leave its mesh, and that would end the waits of the others with another error.
+/// Among the ranks of a circle that wait in the mesh of the board, the first one reports the circle
+/// to the others, so that all of them throw the same text. They throw at the same time: a rank that
+/// has thrown may leave its mesh, and this would end the waits of the other ranks with a different
+/// error.
 class DeadlockWatch {
  public:
   /// @param own  The board of the mesh that waits. It must outlive this object.
@@ -35,7 +36,8 @@ class DeadlockWatch {
   DeadlockWatch(const DeadlockWatch&) = delete;
   DeadlockWatch& operator=(const DeadlockWatch&) = delete;
 
-  /// Publishes for whom this rank waits, and looks for circles. Call it about ten times a second.
+  /// Publishes for which ranks this rank waits, and looks for circles. Call it about ten times a
+  /// second.
   /// @param needed  Ranks of the mesh without which the wait cannot end.
   /// @return What to throw; nothing if there is no such circle.
   std::optional<Deadlock> look(const std::vector<Rank>& needed, const RankNames& names);

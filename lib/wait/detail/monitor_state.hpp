@@ -19,8 +19,8 @@ namespace rankmesh::detail {
 
 /// The state of one WaitMonitor, and the messages that it exchanges.
 ///
-/// A rank sends a question to each member of its wait point on another node. A member that waits
-/// somewhere answers with its own wait point: the same key means that it is present, another key
+/// A rank sends a question to each member of its wait point on another node. A member that waits at
+/// any point answers with this wait point. The same key means that it is present; another key means
 /// that it waits for something else. A member that has given up the point answers with a verdict. A
 /// member that does not answer is silent: it has ended, computes, or is blocked outside of
 /// rankmesh. Nothing else can be assumed of it, so no message here waits for its receiver.
@@ -31,7 +31,8 @@ struct MonitorState {
   std::shared_ptr<const WaitContext> context{};
   std::uint64_t questions = 0;            ///< The number asked so far; each answer repeats it.
   std::deque<Received<Verdict>> heard{};  ///< Verdicts that end later waits of this rank.
-  std::deque<Verdict> given_up{};  ///< What this rank has given up, in the words for the others.
+  std::deque<Verdict> given_up{};  ///< What this rank has given up, with the message for the other
+                                   ///< ranks.
 
   /// On a shared communicator: the messages that this rank has sent, per member (empty if none),
   /// and the number of those that it has received. See WaitMonitor::receive_leftovers().
@@ -62,11 +63,12 @@ struct MonitorState {
   /// Answers the questions that have arrived.
   /// @param point  The point at which this rank waits.
   void answer(const WaitPoint& point);
-  /// Receives verdicts, and throws if one concerns this point. Returns the verdict of a member of
-  /// the point that has left, or null: that member may have done its part before.
+  /// Receives verdicts, and throws if one concerns this point. If a member of the point has left,
+  /// returns its verdict, because this member may have completed its part before. Otherwise returns
+  /// null.
   const Verdict* hear(const WaitPoint& point);
   /// Tells all other members that this rank has given up, and remembers it.
-  /// @param why      The message for members that come later.
+  /// @param why      The message for members that reach the point later.
   /// @param finding  The message and the missing ranks for members that wait at the same point.
   void tell(const WaitPoint& point, const std::string& why, const Verdict& finding,
             const std::vector<int>& present);

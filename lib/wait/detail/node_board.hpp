@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the ranks of a node are in, for all of them to see.
+// The activities of the ranks of a node, which all of these ranks can read.
 #pragma once
 
 #include <cstddef>
@@ -43,10 +43,10 @@ struct RankActivity {
 
 /// What a rank waits for, as it tells the others.
 struct WaitNotice {
-  std::uint64_t key = 0;  ///< Of the wait point; 0 if the ranks do not meet there.
+  std::uint64_t key = 0;  ///< Of the wait point; 0 if the ranks do not wait for each other there.
   std::string activity{};
-  /// For the record: the ranks of the mesh that meet or are waited for; see record::Wait. Empty for
-  /// calls of groups.
+  /// For the record: the ranks of the mesh that must reach the point, or for which the rank waits;
+  /// see record::Wait. Empty for calls of groups.
   RankSet ranks{};
 };
 
@@ -58,8 +58,8 @@ struct Deadlock {
 
 /// One slot per rank of a mesh on one node, in memory that these ranks share. A rank publishes in
 /// its slot what it waits for. It also holds a lock on the byte of its slot in the file behind the
-/// memory; the system releases the lock when the process ends. So the lock says whether a rank is
-/// alive, also between containers, where process ids mean nothing.
+/// memory; the system releases the lock when the process ends. Therefore the lock shows whether a
+/// rank is alive, even between containers, where process ids have no meaning.
 ///
 /// Thread safety: any thread may call any function.
 class RANKMESH_API NodeBoard {
@@ -80,8 +80,8 @@ class RANKMESH_API NodeBoard {
   NodeBoard(const NodeBoard&) = delete;
   NodeBoard& operator=(const NodeBoard&) = delete;
 
-  /// Publishes what this rank waits for, until clear() with the returned number. If the rank
-  /// already waits for something, that stays, and the result is 0.
+  /// Publishes what this rank waits for, until clear() is called with the returned number. If a
+  /// wait of this rank is already published, it stays published, and the result is 0.
   std::uint64_t publish(const WaitNotice& wait);
   void clear(std::uint64_t number);
   /// Publishes that this rank has closed or destroyed its mesh, and releases its lock.
@@ -124,7 +124,7 @@ class RANKMESH_API NodeBoard {
   [[nodiscard]] std::optional<std::size_t> index_of(const ProcessIdentity& process) const;
   [[nodiscard]] ProcessIdentity identity_of(std::size_t slot) const;
   [[nodiscard]] bool is_open(std::size_t slot) const;
-  /// Returns what a rank waits in; empty if it does not wait.
+  /// Returns the activity in which a rank waits; empty if it does not wait.
   [[nodiscard]] std::string wait_of(std::size_t slot) const;
   /// For whom a rank waits; see DeadlockWatch.
   [[nodiscard]] PublishedNeeds& needs(std::size_t slot) const;
@@ -135,7 +135,7 @@ class RANKMESH_API NodeBoard {
   /// Returns the deadlock that another rank has found and that this rank's wait is part of.
   [[nodiscard]] std::optional<Deadlock> found_deadlock() const;
 
-  /// Notes in which call this rank is. The watchdog calls it regularly.
+  /// Stores in which call this rank is. The watchdog calls this function regularly.
   /// @return For how long the rank has been in one call that MPI carries, in seconds; 0 if it is in
   ///         none.
   double watch_call();

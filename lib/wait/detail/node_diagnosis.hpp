@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the records of this node say about a mesh that cannot go on.
+// What the records of this node say about a mesh that cannot continue.
 #pragma once
 
 #include <atomic>

@@ -17,7 +17,7 @@ struct WaitNotice;
 /// Lists the boards of the meshes that this process has open: one watchdog serves all of them, and
 /// a rank that waits in one mesh says so on the boards of the others too.
 ///
-/// Thread safety: any thread may call any function. fork() waits until nobody uses the list, and
+/// Thread safety: any thread may call any function. fork() waits until no thread uses the list, and
 /// the list of the child is empty.
 class OpenBoards {
  public:

@@ -13,8 +13,8 @@ namespace rankmesh::detail {
 
 struct MonitorState;
 
-/// Lists the monitors whose questions every wait of this process answers, because its rank
-/// cannot begin the waits of these monitors while it is in another wait.
+/// Lists the monitors whose questions every wait of this process answers. While the rank is in one
+/// wait, it cannot begin the waits of the other monitors.
 ///
 /// Thread safety: any thread may call any function. With MPI_THREAD_MULTIPLE the list is empty.
 class OpenMonitors {

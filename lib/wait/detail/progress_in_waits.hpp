@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Progress that every wait makes, whatever it waits for.
+// Progress that every wait makes, regardless of what it waits for.
 #pragma once
 
 namespace rankmesh::detail {
@@ -8,7 +8,8 @@ namespace rankmesh::detail {
 /// at each poll.
 void progress_in_waits();
 
-/// Sets the function. The layer of the groups does this, because this layer knows no operations.
+/// Sets the function. The layer of the groups calls this function, because this layer does not know
+/// operations.
 void set_progress_in_waits(void (*progress)()) noexcept;
 
 }  // namespace rankmesh::detail

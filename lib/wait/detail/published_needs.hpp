@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// For whom a rank waits, in memory that the ranks of a node share.
+// The ranks for which a rank waits, in memory that the ranks of a node share.
 #pragma once
 
 #include <array>

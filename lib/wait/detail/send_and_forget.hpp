@@ -11,8 +11,8 @@
 namespace rankmesh::detail {
 
 /// Sends a message as bytes, and does not wait for its receiver. MPI sends small messages eagerly.
-/// If it has not sent this one when the call returns, it may read the copy until the process ends,
-/// so the copy is leaked on purpose.
+/// If MPI has not sent the message when the call returns, MPI may read the copy until the process
+/// ends. In this case the copy is leaked on purpose.
 template <class Message>
 void send_and_forget(const mpi::CommunicatorView& comm, int to, int tag, const Message& message) {
   auto copy = std::make_unique<Message>(message);

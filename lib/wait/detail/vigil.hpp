@@ -23,7 +23,8 @@ class Vigil {
  public:
   Vigil(MonitorState& state, const WaitPoint& point, const Deadline& deadline);
 
-  /// Does what is due now. Call it regularly while the condition of the wait does not hold.
+  /// Performs the steps that are due. Call it regularly while the condition of the wait does not
+  /// hold.
   /// @throws TimeoutError if the wait cannot end, or did not end in time.
   void look();
   /// Throws the MismatchError of a deadlock, if one is known that has not been thrown yet.

@@ -106,8 +106,9 @@ struct Received {
   Message message;
 };
 
-/// Receives a message if one has arrived. It must have exactly the size and the mark of ours: on a
-/// communicator that the program also uses, another message with the same tag may be its own.
+/// Receives a message if one has arrived. The message must have exactly the size and the mark of a
+/// monitor's message: on a communicator that the program also uses, a message with the same tag may
+/// belong to the program.
 template <class Message>
 std::optional<Received<Message>> receive(const mpi::CommunicatorView& comm, int tag) {
   int there = 0;

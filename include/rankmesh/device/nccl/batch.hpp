@@ -32,11 +32,11 @@ class RANKMESH_API Batch final : public DeviceBatch {
   /// Opens the batch.
   /// @throws UsageError if a batch is already open in this thread.
   void begin() override;
-  /// Adds a communicator. Call add() before each call that the batch collects. If the calls so far
-  /// use communicators of the other mode, issues these calls first, in an NCCL group of their own:
-  /// if blocking and non-blocking communicators are in one NCCL group, the last one decides how the
-  /// group is issued, and a blocking communicator may stay in progress for ever (ncclGroupCommJoin
-  /// in src/include/group.h, groupLaunch in src/group.cc).
+  /// Adds a communicator. Call add() before each call that the batch collects. If the earlier calls
+  /// use communicators of the other mode, issues these calls first, in an NCCL group of their own.
+  /// In an NCCL group with blocking and non-blocking communicators, the mode of the last
+  /// communicator decides how the group is issued, and a blocking communicator may stay in progress
+  /// for ever (ncclGroupCommJoin in src/include/group.h, groupLaunch in src/group.cc).
   void add(Communicator& comm);
   /// Issues the calls. Returns when NCCL has accepted them. The batch is closed afterwards, even
   /// after an exception.

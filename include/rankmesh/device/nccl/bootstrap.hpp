@@ -81,13 +81,14 @@ struct BlockingRequest {
 };
 
 /// Splits a blocking communicator of the same ranks from each of the communicators. The splits run
-/// together and are polled, so they have a deadline. Afterwards the participants make an agreement.
-/// Collective over the participants; blocks.
+/// at the same time. They are polled, so they have a deadline. Afterwards the participants make an
+/// agreement. Collective over the participants; blocks.
 ///
-/// A call on a non-blocking communicator starts a thread and joins it (ncclGroupEndInternal in
-/// src/group.cc, NCCL 2.23 and later), but the creation of a blocking communicator has no deadline.
-/// A split has the mode of its parent, and a child has that of its own configuration
-/// (ncclCommInitChildComm in src/init.cc). Call release() for the originals afterwards.
+/// Each call on a non-blocking communicator starts a thread and joins it (ncclGroupEndInternal in
+/// src/group.cc, NCCL 2.23 and later). A blocking communicator avoids this thread, but its creation
+/// has no deadline. A split combines both: the call that splits has the mode of the parent, and the
+/// child has the mode of its own configuration (ncclCommInitChildComm in src/init.cc). Call
+/// release() for the originals afterwards.
 /// @throws TimeoutError if the deadline passes; MismatchError if a rank has failed.
 RANKMESH_API std::vector<std::unique_ptr<Communicator>> make_blocking(
     std::span<const BlockingRequest> requests, WaitMonitor& monitor,

@@ -17,14 +17,14 @@ namespace rankmesh::nccl {
 /// Ends NCCL calls on blocking communicators that take longer than their time limit. A call takes
 /// long if NCCL waits for other ranks, for example to connect to them.
 ///
-/// A thread looks several times per second whether a call is in progress. If the limit of the call
+/// A thread checks several times per second whether a call is in progress. If the limit of the call
 /// has passed, the thread aborts the communicators of the call. The call itself costs two atomic
 /// operations, and starts no thread.
 ///
 /// NCCL frees a communicator at the end of an abort, and must not do so while a call uses it.
-/// Therefore the thread aborts inside an NCCL group: there, ncclCommAbort sets the flag that ends
-/// the call at once, and NCCL frees the communicator at the end of the group, which the thread
-/// delays until the call has returned. NCCL works in this way since 2.23 (ncclCommAbort in
+/// Therefore the thread aborts inside an NCCL group. There, ncclCommAbort immediately sets the flag
+/// that ends the call. NCCL frees the communicator only when the group ends, and the thread ends
+/// the group only after the call has returned. NCCL works in this way since 2.23 (ncclCommAbort in
 /// src/init.cc).
 ///
 /// Thread safety: one thread at a time makes calls that are watched.

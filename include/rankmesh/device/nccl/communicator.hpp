@@ -94,8 +94,9 @@ class RANKMESH_API Communicator {
   /// over the ranks of the communicator; blocks only if the communicator does. Call
   /// wait_until_ready() next, then destroy().
   void finalize();
-  /// Finalises several blocking communicators in one NCCL group, which ends when all are finalised,
-  /// so their order does not matter. Collective over the ranks of each of them; blocks.
+  /// Finalises several blocking communicators in one NCCL group. The group ends when all
+  /// communicators are finalised. Therefore the order of the communicators does not matter.
+  /// Collective over the ranks of each of them; blocks.
   static void finalize(std::span<Communicator* const> comms);
   /// Frees the communicator after finalize() and wait_until_ready(). Local. If the communicator
   /// holds an error, aborts it instead, because ncclCommDestroy would leave the calling thread
@@ -124,8 +125,8 @@ class RANKMESH_API Communicator {
 
   const Library* library_;
   ncclComm_t native_;
-  // The place for the child's handle in a split without a child. NCCL writes the handle when the
-  // parent becomes ready, which may be after the call has returned.
+  // NCCL writes the handle of the child here if a split gives this rank no child. NCCL writes the
+  // handle when the parent becomes ready, which may be after the call has returned.
   ncclComm_t no_child_ = nullptr;
   std::unique_ptr<const std::string> name_;  // NCCL keeps a pointer to the characters
   bool owned_;

@@ -30,7 +30,7 @@ struct ShardedBufferOptions {
 
 namespace detail {
 
-/// Implements ShardedBuffer, which describes all functions.
+/// Implements ShardedBuffer. The comments of ShardedBuffer describe all functions.
 class RANKMESH_API ShardedMemory {
  public:
   ShardedMemory(GroupCoordinator& group, std::vector<std::int64_t> sizes, DataType type,

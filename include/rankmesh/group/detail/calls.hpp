@@ -29,11 +29,11 @@ inline constexpr bool is_ordinary =
     !is_device_span<std::remove_cvref_t<M>> && !is_symmetric_span<std::remove_cvref_t<M>> &&
     !(reduces(operation) && is_narrow_float(ElementUnits<ElementOf<M>>::type));
 
-/// The number of buffer elements that stand for one element of the memory M.
+/// The number of elements of the buffer that represent one element of the memory M.
 template <class M>
 inline constexpr std::size_t units_of = ElementUnits<ElementOf<M>>::units;
 
-/// The number of buffer elements that stand for one innermost element of the memory M.
+/// The number of elements of the buffer that represent one innermost element of the memory M.
 template <class M>
 inline constexpr std::size_t units_per_leaf = ElementUnits<ElementOf<M>>::per_leaf;
 
@@ -49,10 +49,10 @@ decltype(auto) blocks_in(const Blocks& blocks) {
     return scaled(blocks, units_of<M>);
 }
 
-/// Throws UsageError unless complex numbers can be combined with the operation.
+/// Throws UsageError if `op` cannot combine complex numbers.
 RANKMESH_API void require_complex(ReduceOp op);
 
-/// Returns `op` if the elements of M can be combined with it.
+/// Returns `op` if it can combine the elements of M.
 template <class M>
 ReduceOp accepted(ReduceOp op) {
   if constexpr (is_complex<LeafOf<ElementOf<M>>>) require_complex(op);
@@ -113,8 +113,8 @@ Call reduce(In& in, Out& out, RankInGroup root, ReduceOp op, StreamRef stream) {
           .stream = stream};
 }
 
-/// Returns the memory as a buffer of bytes. A range whose bytes would overflow becomes a buffer
-/// that is larger than any that a coordinator accepts.
+/// Returns the memory as a buffer of bytes. If the number of bytes would overflow, the result is a
+/// buffer that every coordinator refuses as too large.
 template <class M>
 auto bytes_of(M& values) {
   auto* data = std::ranges::data(values);

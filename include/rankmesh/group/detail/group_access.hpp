@@ -38,11 +38,11 @@ struct RANKMESH_API GroupAccess {
   /// stream, after the work that `stream` holds now. Does not wait for the device.
   [[nodiscard]] static Work start(GroupCoordinator& group, const SequenceDescription& description,
                                   StreamRef stream, std::shared_ptr<DeviceSequence> sequence);
-  /// Returns what starts the messages of a sequence.
+  /// Returns the object that starts the messages of a sequence.
   [[nodiscard]] static std::unique_ptr<SequenceMessages> messages(const GroupCoordinator& group);
   /// Returns the state that all groups of the mesh share.
   [[nodiscard]] static MeshRuntime& runtime(const GroupCoordinator& group);
-  /// Returns what tells when the group is destroyed.
+  /// Returns the object that tells whether the group still exists.
   [[nodiscard]] static std::shared_ptr<const Lifetime> lifetime(const GroupCoordinator& group);
   /// Returns the communicator and the transports of the group.
   [[nodiscard]] static Connection& connection(const GroupCoordinator& group);

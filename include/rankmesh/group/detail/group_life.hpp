@@ -10,7 +10,7 @@
 
 namespace rankmesh::detail {
 
-/// The end of a group, which the objects that refer to the group can see.
+/// Tells the objects that refer to a group whether the group has been destroyed.
 struct Lifetime;
 
 /// Belongs to an object that refers to a group, and tells whether the group still exists. It does

@@ -116,7 +116,7 @@ struct Absent {};
 template <std::size_t k, class... A>
 using At = std::tuple_element_t<k, std::tuple<A..., Absent, Absent, Absent, Absent>>;
 
-/// Returns what is wrong with the values that a call passes first.
+/// Returns what is wrong with the first argument of a call.
 template <Called called, class First>
 consteval Miss miss_of_values(std::size_t buffers) {
   if constexpr (is_packed_bits<Plain<First>>) return Miss::packed_bits;

@@ -9,7 +9,7 @@ class GroupCoordinator;
 namespace detail {
 /// Replaces the missing group in functions that do not compile. It is never called.
 GroupCoordinator& no_group();
-/// False, but only known where a template is instantiated.
+/// False. The value is known to the compiler only when a template is instantiated.
 template <class>
 inline constexpr bool never = false;
 }  // namespace detail

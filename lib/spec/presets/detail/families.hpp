@@ -15,8 +15,8 @@ namespace rankmesh::presets {
 using Sizes = std::vector<std::pair<std::string, std::int64_t>>;
 
 /// One family: its name, the dimensions that its groups run along, and the dimensions along which
-/// the groups are listed. Dimensions are separated by blanks, outermost first. An empty `listing`
-/// takes both orders from the layout.
+/// the groups are listed. Dimensions are separated by blanks, outermost first. If `listing` is
+/// empty, both orders are those of the layout.
 struct Row {
   std::string_view name;
   std::string_view members;

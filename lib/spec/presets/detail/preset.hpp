@@ -40,7 +40,7 @@ extern const Preset colossalai_mesh, colossalai_hybrid, colossalai_moe;
 void check(std::string_view text, const PresetCall& call);
 
 /// Builds the preset on a world of `job` ranks, or of its own size if `job` is not set. `is_open`
-/// tells whether the size depends on the job.
+/// says whether the size depends on the job.
 /// @throws SpecError with the position, the reason and a hint.
 Blueprint build(std::string_view text, const PresetCall& call, std::optional<std::int64_t> job,
                 bool& is_open);
