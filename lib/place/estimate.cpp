@@ -33,7 +33,7 @@ class Volume {
     const Wide result = (value_ + divisor_ - 1) / divisor_;
     constexpr Wide most = Wide{1} << 60;
     if (result > most)
-      throw SpecError{"the model sends more bytes than can be added up",
+      throw SpecError{"the number of bytes that the model sends overflows",
                       "check the figures of the model"};
     return static_cast<std::int64_t>(result);
   }
@@ -209,7 +209,7 @@ struct Estimator {
         Pattern::ring, formula, source);
   }
 
-  // The parameters of the embedding that the last stage has a second time.
+  // The parameters of the embedding's copy on the last stage.
   [[nodiscard]] std::int64_t second_embedding() const {
     return model.tied_embedding && p > 1 ? model.vocabulary * model.hidden : 0;
   }
@@ -244,7 +244,8 @@ std::vector<FamilyVolume> estimate(const MeshPlan& plan, const ModelFigures& mod
   const std::string_view all_data = find(plan, "dp_cp") != nullptr  ? "dp_cp"
                                     : find(plan, "fsdp") != nullptr ? "fsdp"
                                                                     : "dp";
-  // Parameters that all members of tp have are reduced over tp, too, if there is such a family.
+  // The gradients of parameters that all members of tp have are also reduced over tp, if the mesh
+  // has a tp family.
   const std::int64_t replicated =
       find(plan, "tp_dp_cp") == nullptr ? 0 : model.replicated_parameters;
   estimator.data(

@@ -90,8 +90,8 @@ std::vector<double> values_of(const std::vector<const RankFacts*>& links,
   return result;
 }
 
-// The links of which a value is bad. Nothing if there are fewer than three, since two links say
-// nothing about what is usual.
+// The links that have at least one bad value. Nothing if there are fewer than three, since two
+// links say nothing about what is usual.
 // @param is_small_good  Whether the smaller one of two values is better.
 // @param is_bad         is_bad(value, usual)
 Links bad_links(const Examination& job, double LinkFacts::*value, bool is_small_good,

@@ -20,7 +20,7 @@ using detail::Classes;
 using detail::PairPlan;
 using detail::Shipment;
 
-// Returns the class that has an index, or -1.
+// Returns the number of the class that contains `index`, or -1 if none does.
 std::int64_t class_of(const AxisShares& axis, std::int64_t index) {
   for (std::size_t c = 0; c < axis.classes.size(); ++c)
     for (const IndexRange& range : axis.classes[c].ranges)

@@ -102,7 +102,7 @@ class Side {
         }
     refuse(fmt::format("the {} {} is not on exactly one coordinate of '{}'", value, counter->second,
                        name),
-           "divide the counter so that one coordinate has each of its values");
+           "divide the counter so that each of its values belongs to exactly one coordinate");
   }
 
   const LayoutOnMesh& side_;

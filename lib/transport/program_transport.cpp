@@ -174,8 +174,8 @@ void ProgramTransport::carry(const Call& call, Waiter& waiter, std::uint64_t num
   } catch (...) {
     waiter.wait(call, number,
                 [&]() -> bool {
-                  // If an operation fails because of another member, this member throws the reason
-                  // of that member.
+                  // If an operation fails because of another member, this member throws an error
+                  // that contains the reason of the other member.
                   if (meeting_.shared != nullptr) meeting_.shared->throw_if_ended();
                   if (meeting_.exchange != nullptr) meeting_.exchange->throw_if_ended();
                   fail(waiter.activity_of(call));

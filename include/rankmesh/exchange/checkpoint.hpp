@@ -39,7 +39,8 @@ struct LoadedTensor {
 
 /// The options of a checkpoint. They must be the same on all ranks.
 struct CheckpointOptions {
-  /// The memory in which a rank holds elements between the files and the tensors, in bytes. A rank
+  /// The size in bytes of the buffers through which a rank copies elements between files and
+  /// tensors. A rank
   /// uses more memory if its part of a single tensor is larger.
   std::int64_t memory = std::int64_t{256} << 20;
   /// A file that has reached this number of bytes gets no further tensor. Used by save_checkpoint()

@@ -127,9 +127,9 @@ class RANKMESH_API RankSet {
   /// Returns the modes that describe the same ranks in ascending order of their positions. The
   /// modes are in their shortest form.
   [[nodiscard]] std::vector<Mode> ascending_modes() const;
-  /// Returns true if arithmetic shows that both sets have the same ranks in any order. If the
-  /// result is false, either the ranks differ or the sets cannot be compared because their tables
-  /// differ.
+  /// Returns true if the descriptions of both sets show that they have the same ranks. The order
+  /// does not matter. If the result is false, either the ranks differ, or the sets cannot be
+  /// compared because their tables differ.
   [[nodiscard]] bool has_same_ranks(const RankSet& other) const;
 
   /// Returns all ranks in order. Takes O(size) time.

@@ -29,8 +29,8 @@ enum class State : std::uint8_t {
   failed = 4,  ///< The call has thrown an error.
 };
 
-/// What carries a call. The values from `first_of_program` stand for transports of the
-/// program, whose names are in Record::transports.
+/// What carries a call. Values of `first_of_program` and above stand for transports of
+/// the program, whose names are in Record::transports.
 enum class Carrier : std::uint8_t {
   local = 0,
   shared_memory = 1,

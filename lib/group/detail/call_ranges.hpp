@@ -19,7 +19,7 @@ class CallRanges {
   /// @param why_not  Receives the reason if NVTX was to be loaded and is not there.
   static std::optional<CallRanges> find(std::optional<bool> setting, std::string& why_not);
 
-  /// A call of a group on the calling thread, from the construction to the destruction. The range
+  /// Marks a call of a group on the calling thread for as long as this object lives. The range
   /// has the name of the group and the operation, for example `tp.all_reduce`.
   class Range {
    public:

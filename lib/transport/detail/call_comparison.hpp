@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The interface for the comparison of calls that another transport carries.
+// The interface that compares the members' calls when another transport carries them out.
 #pragma once
 
 #include <memory>

@@ -39,8 +39,8 @@ class MessageComparison {
   std::shared_ptr<Exchange> begin(const Call& call, std::function<void()> carry);
   /// Continues the exchanges as far as the other members allow. Never waits and never throws.
   void advance();
-  /// Returns the size in bytes of the next message from a member with this tag, if the member has
-  /// called send and this one has not begun to receive the message. Makes progress.
+  /// Returns the size in bytes of the next message that `from` has sent with this tag and that the
+  /// calling member has not begun to receive. Returns nothing if there is none. Makes progress.
   [[nodiscard]] std::optional<std::int64_t> arrived(RankInGroup from, int tag);
   /// Makes progress, and returns whether the message was compared and its operation was started.
   /// @throws MismatchError if the other end differs; the text is the same on both ends. Also if the
