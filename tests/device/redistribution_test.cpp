@@ -4,15 +4,13 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "device/placed_on_device.hpp"
 #include "device/test_platform.hpp"
 #include "exchange/placed_tensors.hpp"
 #include "rankmesh/device/device_buffer.hpp"
@@ -32,35 +30,16 @@ using exchange::TensorSource;
 using exchange::TensorTarget;
 using rankmesh_test::fill;
 using rankmesh_test::Local;
+using rankmesh_test::place;
+using rankmesh_test::Placed;
 using rankmesh_test::rank;
 using rankmesh_test::size;
 using rankmesh_test::thrown_by;
+using rankmesh_test::transfer;
 using rankmesh_test::wait_for_all;
 using test_platform::on_device;
 
 namespace {
-
-// A tensor of this rank: its device memory, and a copy in host memory.
-struct Placed {
-  explicit Placed(const TensorPlacement& place, std::int64_t gap = 0)
-      : local{place, gap}, memory{local.memory.size()} {}
-  void upload(StreamRef stream) { memory.upload(local.memory, stream); }
-  void download(StreamRef stream) { local.memory = memory.download(stream); }
-  [[nodiscard]] TensorSource source() {
-    TensorSource result = local.source();
-    result.memory.data = memory.data();
-    result.memory.kind = MemoryKind::device;
-    return result;
-  }
-  [[nodiscard]] TensorTarget target() {
-    TensorTarget result = local.target();
-    result.memory.data = memory.data();
-    result.memory.kind = MemoryKind::device;
-    return result;
-  }
-  Local local;
-  DeviceBuffer<std::byte> memory;
-};
 
 struct Options {
   std::int64_t memory = 1 << 20;
@@ -102,21 +81,6 @@ void check_moves(GroupCoordinator& group, const std::vector<TensorTransfer>& ten
   }
 }
 
-// "N" stands for the number of ranks, "L" for the last rank, "H" for half of the ranks.
-TensorPlacement place(std::string text) {
-  const auto replace = [&](char letter, int number) {
-    for (std::size_t at = text.find(letter); at != std::string::npos; at = text.find(letter))
-      text.replace(at, 1, std::to_string(number));
-  };
-  replace('N', size());
-  replace('L', size() - 1);
-  replace('H', std::max(1, size() / 2));
-  return TensorPlacement::parse(text);
-}
-TensorTransfer transfer(const std::string& from, const std::string& to) {
-  return {place(from), place(to)};
-}
-
 const std::vector<std::pair<std::string, std::string>> pairs{
     {"[12,7] f32 @ tp=N : (tp, _)", "[12,7] f32 @ tp=N : (_, tp)"},
     {"[12,7] f32 @ tp=N : (tp, _)", "[12,7] f32 @ tp=N : (tp, _)"},
@@ -133,12 +97,6 @@ std::vector<TensorTransfer> shifted_parts(int tensors) {
   const std::string shape = fmt::format("[{}] u8 @ tp=N", size() * 65536);
   return std::vector<TensorTransfer>(static_cast<std::size_t>(tensors),
                                      transfer(shape + " : (tp)", shape + " on 1-L,0 : (tp)"));
-}
-
-// Holds a stream until the flag is set.
-void wait_until_open(void* flag) {
-  while (!*static_cast<std::atomic<bool>*>(flag))
-    std::this_thread::sleep_for(std::chrono::milliseconds{1});
 }
 
 }  // namespace
@@ -293,139 +251,4 @@ TEST_CASE("elements in device memory that enter a node once are passed on there"
   for (const std::int64_t memory : {1 << 20, 1024})
     check_moves(mesh["tp"], tensors, {.memory = memory, .machine = &machine, .target_gap = 1});
   mesh.close();
-}
-
-TEST_CASE("transfers in device memory follow the stream, and later ones allocate nothing") {
-  Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
-  const Stream stream = Stream::create();
-  const TensorTransfer moved =
-      transfer("[64,48] f32 @ tp=N : (tp, _)", "[64,48] f32 @ tp=N : (_, tp)");
-  const TensorTransfer back{moved.to, moved.from};
-  Redistribution there{mesh["tp"],
-                       plan_transfer(moved.from, moved.to),
-                       {.kind = MemoryKind::device, .memory = 4096}};
-  Redistribution return_{
-      mesh["tp"], plan_transfer(back.from, back.to), {.kind = MemoryKind::device, .memory = 4096}};
-  Placed first{moved.from}, middle{moved.to}, last{moved.from}, other{moved.to};
-  fill(moved.from, first.local, 1);
-  const DeviceBuffer<std::byte> prepared{std::span<const std::byte>{first.local.memory}};
-  FakeCudaCounters before{};
-  for (int turn = 0; turn < 3; ++turn) {
-    if (turn == 1) before = test_platform::cuda();
-    // The source gets its elements on the stream, after start() has returned. (The members have to
-    // be connected first.) The two transfers of one object are in flight at the same time.
-    first.memory.upload(std::vector<std::byte>(prepared.size()), stream);
-    std::atomic<bool> is_open = turn == 0 || !test_platform::is_double();
-    REQUIRE(cudaLaunchHostFunc(stream.native(), wait_until_open, &is_open) == cudaSuccess);
-    device::detail::copy_on_device(first.memory.data(), prepared.data(), prepared.size(), stream);
-    Work work = there.start(first.source(), middle.target(), stream);
-    Work second = there.start(first.source(), other.target(), stream);
-    std::this_thread::sleep_for(std::chrono::milliseconds{20});
-    is_open = true;
-    work.wait();
-    second.wait();
-    return_.start(middle.source(), last.target(), stream).wait();
-    stream.wait(Deadline{Deadline::Duration{30}});
-    CHECK(work.test());
-  }
-  CHECK(test_platform::cuda().allocations == before.allocations);
-  CHECK(test_platform::cuda().device_waits == before.device_waits);
-  last.download(stream);
-  rankmesh_test::check(moved.from, last.local, 1);
-  other.download(stream);
-  rankmesh_test::check(moved.to, other.local, 1);
-  mesh.close();
-}
-
-TEST_CASE("close() completes a transfer in device memory whose Work is gone") {
-  Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
-  const TensorTransfer moved =
-      transfer("[64,48] f32 @ tp=N : (tp, _)", "[64,48] f32 @ tp=N : (_, tp)");
-  Placed in{moved.from}, out{moved.to};
-  fill(moved.from, in.local, 3);
-  in.upload(StreamRef{});
-  {
-    Redistribution move{
-        mesh["tp"], plan_transfer(moved.from, moved.to), {.kind = MemoryKind::device}};
-    (void)move.start(in.source(), out.target());
-  }
-  mesh.close();
-  out.download(StreamRef{});
-  rankmesh_test::check(moved.to, out.local, 3);
-}
-
-TEST_CASE("members that move different kinds of memory are listed") {
-  NEEDS_RANKS(2);
-  Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
-  const bool is_last = rank() == size() - 1;
-  const TransferPlan plan =
-      plan_transfer(place("[12,8] f32 @ tp=N : (tp, _)"), place("[12,8] f32 @ tp=N : (_, tp)"));
-  const auto error = thrown_by<MismatchError>([&] {
-    const Redistribution move{
-        mesh["tp"], plan, {.kind = is_last ? MemoryKind::host : MemoryKind::device}};
-  });
-  CHECK_CONTAINS(error.message(), "67108864 bytes of device memory");
-  CHECK_CONTAINS(error.message(), "67108864 bytes of host memory");
-  mesh["tp"].barrier();
-  mesh.close();
-}
-
-TEST_CASE("wrong arguments of a redistribution of device memory are refused") {
-  Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
-  auto& tp = mesh["tp"];
-  const exchange::RedistributionOptions options{.kind = MemoryKind::device};
-  const auto floats = place("[12] f32 @ tp=N : (_)");
-  const auto sums = place("[12] f32 @ tp=N : (_) sum(tp)");
-  CHECK_THROWS_AS(
-      (Redistribution{tp, plan_transfer(floats, floats.as(DataType::float16)), options}),
-      UnsupportedError);
-  CHECK_THROWS_AS((Redistribution{tp, plan_transfer(sums, floats), options}), UnsupportedError);
-
-  Redistribution move{tp, plan_transfer(floats, floats), options};
-  const auto in = on_device(std::vector<float>(12, 1.0F));
-  const DeviceBuffer<float> out{12};
-  std::vector<float> host(12);
-  const Stream stream = Stream::create();
-  const auto text = [&](auto&& action) { return thrown_by<UsageError>(action).message(); };
-  CHECK_CONTAINS(text([&] { (void)move.start(host, out.span(), stream); }), "it is in host memory");
-  CHECK_CONTAINS(text([&] { (void)move.start(in.span(), in.span(), stream); }), "overlap");
-  (void)test_platform::captured(stream, [&] {
-    CHECK_CONTAINS(text([&] { (void)move.start(in.span(), out.span(), stream); }),
-                   "on a stream that is captured");
-  });
-  {
-    NcclGroup batch{mesh};
-    CHECK_CONTAINS(text([&] { (void)move.start(in.span(), out.span(), stream); }),
-                   "tp.redistribution inside an NcclGroup");
-    batch.end();
-  }
-  move.start(in.span(), out.span(), stream).wait();
-  CHECK(out.download(stream) == std::vector<float>(12, 1.0F));
-  mesh.close();
-  CHECK_THROWS_AS((void)move.start(in.span(), out.span(), stream), ClosedError);
-}
-
-TEST_CASE("a rank that does not start a transfer in device memory ends the wait of the others") {
-  NEEDS_RANKS(2);
-  MeshOptions options = test_platform::short_timeout();
-  options.check = false;  // a comparison waits for both ends of a message
-  Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
-  const TensorTransfer moved =
-      transfer("[64,48] f32 @ tp=N : (tp, _)", "[64,48] f32 @ tp=N : (_, tp)");
-  Redistribution move{
-      mesh["tp"], plan_transfer(moved.from, moved.to), {.kind = MemoryKind::device}};
-  Placed in{moved.from}, out{moved.to};
-  const bool is_last = rank() == size() - 1;
-  // The members connect to each other.
-  move.start(in.source(), out.target()).wait(Deadline::Duration{30});
-  if (!is_last) {
-    Work work = move.start(in.source(), out.target());
-    const auto error = thrown_by<TimeoutError>([&] { work.wait(Deadline::Duration{1}); });
-    CHECK(error.missing() == std::vector<Rank>{Rank{size() - 1}});
-    CHECK_CONTAINS(error.message(), "tp.redistribution 0, transfer 1");
-    CHECK_THROWS_AS((void)move.start(in.source(), out.target()), ClosedError);
-  }
-  wait_for_all();
-  mesh.abort();
-  wait_for_all();
 }

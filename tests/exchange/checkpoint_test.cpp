@@ -68,12 +68,6 @@ class Folder {
   GroupCoordinator& group_;
 };
 
-std::string with_ranks(std::string text) {
-  for (std::size_t at = text.find('N'); at != std::string::npos; at = text.find('N'))
-    text.replace(at, 1, std::to_string(size()));
-  return text;
-}
-
 struct Named {
   std::string name, place;
 };
@@ -97,7 +91,7 @@ void save(GroupCoordinator& group, const std::string& root, const std::string& n
   std::vector<Local> memory;
   std::vector<SavedTensor> tensors;
   for (const Named& tensor : model) {
-    const auto place = TensorPlacement::parse(with_ranks(tensor.place));
+    const auto place = rankmesh_test::place(tensor.place);
     fill(place, memory.emplace_back(place), round);
     tensors.push_back({tensor.name, place, memory.back().source()});
   }
@@ -109,7 +103,7 @@ void load(GroupCoordinator& group, const std::string& folder, int round,
   std::vector<Local> memory;
   std::vector<LoadedTensor> tensors;
   for (const Named& tensor : other) {
-    const auto place = TensorPlacement::parse(with_ranks(tensor.place));
+    const auto place = rankmesh_test::place(tensor.place);
     memory.emplace_back(place, 0);
     tensors.push_back({tensor.name, place, memory.back().target()});
   }
@@ -234,7 +228,7 @@ TEST_CASE("wrong arguments of checkpoints are refused") {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
   auto& tp = mesh["tp"];
   const Folder folder{tp};
-  const auto place = TensorPlacement::parse(with_ranks("[6] f32 @ tp=N : (_)"));
+  const auto place = rankmesh_test::place("[6] f32 @ tp=N : (_)");
   std::vector<float> values(6);
   const auto saved = [&](const std::string& name, const std::vector<SavedTensor>& tensors) {
     return thrown_by<UsageError>([&] { save_checkpoint(tp, folder.path, name, tensors); })
@@ -247,7 +241,7 @@ TEST_CASE("wrong arguments of checkpoints are refused") {
                  "it has 5 elements, 6 are needed");
   save_checkpoint(tp, folder.path, "step", std::vector<SavedTensor>{{"a", place, values}});
   const auto loaded = [&](const std::string& name, const std::string& to) {
-    const std::vector<LoadedTensor> tensors{{name, TensorPlacement::parse(with_ranks(to)), values}};
+    const std::vector<LoadedTensor> tensors{{name, rankmesh_test::place(to), values}};
     return thrown_by<UsageError>([&] { load_checkpoint(tp, folder.path + "/step", tensors); })
         .message();
   };

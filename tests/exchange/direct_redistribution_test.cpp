@@ -25,6 +25,7 @@ using rankmesh_test::Local;
 using rankmesh_test::rank;
 using rankmesh_test::size;
 using rankmesh_test::thrown_by;
+using rankmesh_test::transfer;
 using rankmesh_test::wait_for_all;
 
 namespace {
@@ -32,20 +33,6 @@ namespace {
 bool can_read(Mesh& mesh) {
   return size() > 1 && mesh["tp"].explain(Operation::reduce_scatter, 1 << 20).how ==
                            "members read each other's buffers directly";
-}
-
-// "N" stands for the number of ranks, "L" for the last rank.
-TensorTransfer transfer(const std::string& from, const std::string& to) {
-  const auto place = [](std::string text) {
-    const auto replace = [&](char letter, int number) {
-      for (std::size_t at = text.find(letter); at != std::string::npos; at = text.find(letter))
-        text.replace(at, 1, std::to_string(number));
-    };
-    replace('N', size());
-    replace('L', size() - 1);
-    return TensorPlacement::parse(text);
-  };
-  return {place(from), place(to)};
 }
 
 struct Gaps {

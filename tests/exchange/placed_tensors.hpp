@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <string>
 #include <type_traits>
 #include <vector>
 
@@ -121,6 +122,23 @@ inline void check(const rankmesh::TensorPlacement& place, Local& local, int roun
   });
   if (step_of(place) == 1) CHECK(elements == local.count);
   CHECK(wrong == 0);
+}
+
+/// Returns the place that a text describes. In it, `N` stands for the number of ranks, `L` for the
+/// last rank, and `H` for half of the ranks.
+inline rankmesh::TensorPlacement place(std::string text) {
+  const auto replace = [&](char letter, int number) {
+    for (std::size_t at = text.find(letter); at != std::string::npos; at = text.find(letter))
+      text.replace(at, 1, std::to_string(number));
+  };
+  replace('N', size());
+  replace('L', size() - 1);
+  replace('H', std::max(1, size() / 2));
+  return rankmesh::TensorPlacement::parse(text);
+}
+/// Returns the transfer between two such places.
+inline rankmesh::TensorTransfer transfer(const std::string& from, const std::string& to) {
+  return {place(from), place(to)};
 }
 
 }  // namespace rankmesh_test

@@ -25,9 +25,11 @@ using rankmesh::exchange::TensorSource;
 using rankmesh::exchange::TensorTarget;
 using rankmesh_test::fill;
 using rankmesh_test::Local;
+using rankmesh_test::place;
 using rankmesh_test::rank;
 using rankmesh_test::size;
 using rankmesh_test::thrown_by;
+using rankmesh_test::transfer;
 
 namespace {
 
@@ -83,21 +85,6 @@ void check_moves(GroupCoordinator& group, const std::vector<TensorTransfer>& ten
     CHECK(done == move.bytes());
     for (std::size_t t = 0; t < tensors.size(); ++t) check(tensors[t], targets[t], round);
   }
-}
-
-// One tensor. "N" stands for the number of ranks, "L" for the last rank, "H" for half of the ranks.
-TensorPlacement place(std::string text) {
-  const auto replace = [&](char letter, int number) {
-    for (std::size_t at = text.find(letter); at != std::string::npos; at = text.find(letter))
-      text.replace(at, 1, std::to_string(number));
-  };
-  replace('N', size());
-  replace('L', size() - 1);
-  replace('H', std::max(1, size() / 2));
-  return TensorPlacement::parse(text);
-}
-TensorTransfer transfer(const std::string& from, const std::string& to) {
-  return {place(from), place(to)};
 }
 
 const std::vector<std::pair<std::string, std::string>> pairs{
