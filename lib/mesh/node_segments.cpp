@@ -46,6 +46,7 @@ class Creation {
     int member = 0;
   };
   using Outcome = std::array<Worst, most_requests>;
+  using Errors = std::array<int, most_requests>;
 
   [[nodiscard]] bool has_failed() const {
     return std::ranges::any_of(worst_, [](const Worst& one) { return one.error != 0; });
@@ -53,28 +54,60 @@ class Creation {
 
   // Creates the segments that this node still lacks.
   void attempt(SharedSegment::Backing backing) {
-    std::array<bool, most_requests> is_tried{};
     std::array<SegmentAnnouncement, most_requests> announced;
+    std::vector<std::size_t> tried;
     for (std::size_t s = 0; s < requests_.size(); ++s) {
-      is_tried[s] = requests_[s].bytes > 0 &&
-                    (backing == SharedSegment::Backing::automatic || worst_[s].error != 0);
-      if (!is_tried[s]) continue;
+      if (requests_[s].bytes == 0) continue;
+      if (backing != SharedSegment::Backing::automatic && worst_[s].error == 0) continue;
       files_[s] = {};
       if (node_.is_first()) announced[s] = files_[s].create(requests_[s].bytes, backing);
+      tried.push_back(s);
     }
     announced = node_.from_first(announced, activity_);
-    std::array<int, most_requests> errors{};
-    for (std::size_t s = 0; s < requests_.size(); ++s) {
-      if (is_tried[s] && !node_.is_first()) files_[s].open(announced[s]);
+    worst_ = {};
+    std::erase_if(tried, [&](std::size_t s) {
+      worst_[s].error = announced[s].error;
+      return worst_[s].error != 0;  // all ranks know
+    });
+    if (!tried.empty()) map(tried, announced);
+  }
+
+  // Maps segments that the first rank has created. A rank that fails sends its errors to the first
+  // rank. All others are counted in the memory.
+  void map(const std::vector<std::size_t>& tried,
+           const std::array<SegmentAnnouncement, most_requests>& announced) {
+    Errors errors{};
+    for (const std::size_t s : tried) {
+      if (!node_.is_first()) files_[s].open(announced[s]);
       errors[s] = files_[s].error();
     }
-    const auto all = node_.to_first(errors, activity_);
-    worst_ = {};
-    for (std::size_t member = 0; member < all.size(); ++member)
-      for (std::size_t s = 0; s < requests_.size(); ++s)
-        if (all[member][s] > worst_[s].error)
-          worst_[s] = {all[member][s], static_cast<int>(member)};
-    worst_ = node_.from_first(worst_, activity_);
+    if (errors == Errors{}) {
+      for (const std::size_t s : tried)
+        if (requests_[s].prepare) requests_[s].prepare(files_[s].data());
+      meet(files_[tried.front()]);
+    } else {
+      node_.tell_first(errors, activity_);
+      worst_ = node_.from_first(worst_, activity_);
+    }
+  }
+
+  // Counts this rank in the memory, and waits for the others. The first rank tells all if a rank
+  // has failed.
+  void meet(const SegmentFile& counted) {
+    counted.announce_mapping();
+    std::size_t mapped = node_.ranks().size();  // without those that are known to have failed
+    const auto have_met = [&] { return counted.is_mapped_by(mapped); };
+    while (!node_.wait_unless_told(have_met, activity_)) {
+      if (!node_.is_first()) {
+        worst_ = node_.from_first(worst_, activity_);
+        return;
+      }
+      const auto [member, errors] = node_.told_by_any<Errors>(activity_);
+      for (std::size_t s = 0; s < errors.size(); ++s)
+        if (errors[s] > worst_[s].error) worst_[s] = {errors[s], member};
+      --mapped;
+    }
+    if (mapped < node_.ranks().size()) (void)node_.from_first(worst_, activity_);
   }
 
   NodeMembers node_;

@@ -148,14 +148,18 @@ std::unique_ptr<MeshState> make_state(LocalPlan local, MeshOptions options,
                                            names_of_transports(options)));
   relate_clocks(*control, placement);
   SegmentLayout layout{*local.plan, ranks_of_node(placement, control->rank()).size()};
+  std::shared_ptr<NodeMemory> memory;
   std::vector<NodeSegment> segments =
       make_node_segments(*control, placement,
                          {board_request(placement, control->rank()),
-                          SharedMemoryBackend::request(layout, placement, control->rank())});
+                          SharedMemoryBackend::request(layout, placement, control->rank(),
+                                                       local.settings.single_copy, memory)});
+  // Try to read the memory of the others now. Their results arrive while the board is opened.
+  if (segments[1].segment) (void)memory->advance();
   control->open_board(detail::open_board(placement, std::move(segments[0]), *control),
                       local.settings.watchdog.value_or(true));
   auto shared = std::make_unique<SharedMemoryBackend>(
-      std::move(layout), placement, std::move(segments[1]), control, local.settings.single_copy);
+      std::move(layout), placement, std::move(segments[1]), std::move(memory), control);
   warn_of_other_machine(*control, *local.routes, placement);
 
   ConnectionPlan plan{*local.plan, control->rank(), placement, control->timeout};

@@ -12,14 +12,20 @@
 
 namespace rankmesh::detail {
 SegmentRequest SharedMemoryBackend::request(const SegmentLayout& layout, const Placement& placement,
-                                            Rank self) {
-  const std::size_t ranks = ranks_of_node(placement, self).size();
-  return {"the creation of the node's shared memory", ranks == 1 ? 0 : layout.bytes()};
+                                            Rank self, SingleCopy single_copy,
+                                            std::shared_ptr<NodeMemory>& memory) {
+  std::vector<Rank> ranks = ranks_of_node(placement, self);
+  const std::size_t bytes = ranks.size() == 1 ? 0 : layout.bytes();
+  return {"the creation of the node's shared memory", bytes,
+          [&memory, ranks = std::move(ranks), own = placement.local_rank(self),
+           single_copy](std::byte* data) {
+            memory = std::make_shared<NodeMemory>(data, ranks, own, single_copy);
+          }};
 }
 
 SharedMemoryBackend::SharedMemoryBackend(SegmentLayout layout, Placement placement,
-                                         NodeSegment segment, std::shared_ptr<ControlPlane> control,
-                                         SingleCopy single_copy)
+                                         NodeSegment segment, std::shared_ptr<NodeMemory> memory,
+                                         std::shared_ptr<ControlPlane> control)
     : layout_{std::move(layout)},
       placement_{std::move(placement)},
       ranks_on_node_{ranks_of_node(placement_, control->rank()).size()},
@@ -31,17 +37,16 @@ SharedMemoryBackend::SharedMemoryBackend(SegmentLayout layout, Placement placeme
   } else if (!segment_) {
     why_not_ = "no other rank is on this node";
   } else {
-    try_direct_reads(single_copy);
+    memory_ = std::move(memory);
+    finish_direct_reads();
   }
   if (placement_.node_count() > 1) agree_on_levels();
 }
 
-// The ranks of the node find out whether they can read each other's memory.
-void SharedMemoryBackend::try_direct_reads(SingleCopy choice) {
+// Waits until all ranks of the node have tried to read each other's memory.
+void SharedMemoryBackend::finish_direct_reads() {
   const std::string activity = "the reads of the memory of the node's processes";
   const std::vector<Rank> ranks = ranks_of_node(placement_, control_->rank());
-  memory_ = std::make_shared<NodeMemory>(segment_.data(), ranks,
-                                         placement_.local_rank(control_->rank()), choice);
   control_->monitor.wait([&] { return memory_->advance(); },
                          WaitPoint::of(RankSet::of(ranks), activity, activity),
                          control_->deadline());

@@ -78,7 +78,7 @@ bool SegmentFile::create_file(std::size_t bytes, SharedSegment::Backing backing,
     if (errno != 0) return false;
   }
   if (!map()) return false;
-  std::memcpy(data_ + size_, &to.token, sizeof to.token);
+  trailer().token = to.token;
   return true;
 }
 
@@ -97,7 +97,15 @@ bool SegmentFile::open_file(const SegmentAnnouncement& announcement) {
   struct stat status {};
   return descriptor_ >= 0 && ::fstat(descriptor_, &status) == 0 && S_ISREG(status.st_mode) &&
          static_cast<std::uint64_t>(status.st_size) == mapped_bytes(size_) && map() &&
-         std::memcmp(data_ + size_, &announcement.token, sizeof announcement.token) == 0;
+         trailer().token == announcement.token;
+}
+
+void SegmentFile::announce_mapping() const {
+  trailer().mapped.fetch_add(1, std::memory_order_release);
+}
+
+bool SegmentFile::is_mapped_by(std::size_t members) const {
+  return trailer().mapped.load(std::memory_order_acquire) >= members;
 }
 
 bool SegmentFile::map() {

@@ -2,7 +2,10 @@
 // How the ranks of a node exchange values before they share memory.
 #pragma once
 
+#include <algorithm>
+#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "rankmesh/layout/placement.hpp"
@@ -42,18 +45,42 @@ class NodeMembers {
     return *memory;
   }
 
-  /// Returns the values of all ranks, in their order, on the first rank; nothing on the others.
+  /// Sends a value to the first rank, which receives it with told_by_any(). Not for the first rank.
   template <class T>
-  std::vector<T> to_first(const T& value, const std::string& activity) {
-    MpiMemory<std::vector<T>> memory(is_first() ? ranks_.size() : 1, value);
+  void tell_first(const T& value, const std::string& activity) {
+    MpiMemory<T> memory{value};
     std::vector<MPI_Request> requests;
-    if (is_first())
-      for (std::size_t r = 1; r < ranks_.size(); ++r)
-        receive(memory->data() + r, sizeof(T), ranks_[r], requests);
-    else
-      send(memory->data(), sizeof(T), ranks_.front(), requests);
+    send(memory.get(), sizeof(T), ranks_.front(), requests);
     wait(requests, memory, activity);
-    return is_first() ? std::move(*memory) : std::vector<T>{};
+  }
+
+  /// Receives a value on the first rank. Returns the place of the sender among the ranks, too.
+  template <class T>
+  std::pair<int, T> told_by_any(const std::string& activity) {
+    MpiMemory<T> memory;
+    MPI_Status status;
+    mpi::check(MPI_Probe(MPI_ANY_SOURCE, tag, control_.comm().native(), &status), "MPI_Probe");
+    const Rank from{status.MPI_SOURCE};
+    std::vector<MPI_Request> requests;
+    receive(memory.get(), sizeof(T), from, requests);
+    wait(requests, memory, activity);
+    return {static_cast<int>(std::ranges::find(ranks_, from) - ranks_.begin()), *memory};
+  }
+
+  /// Waits until the function returns true, which it does on all ranks if it does on one. Then
+  /// returns true. Returns false if a message for this rank arrives instead: on the first rank from
+  /// tell_first(), on another rank from from_first().
+  bool wait_unless_told(const std::function<bool()>& done, const std::string& activity) {
+    bool is_done = false;
+    const auto is_over = [&] {
+      is_done = done();
+      if (is_done || !is_told()) return is_done;
+      // A sender that has seen that all are done may already send what follows.
+      is_done = done();
+      return true;
+    };
+    control_.monitor.wait(is_over, point(activity), control_.deadline());
+    return is_done;
   }
 
  private:
@@ -70,11 +97,20 @@ class NodeMembers {
                          tag, control_.comm().native(), &requests.emplace_back()),
                "MPI_Irecv");
   }
+  [[nodiscard]] bool is_told() const {
+    int has_arrived = 0;
+    mpi::check(MPI_Iprobe(is_first() ? MPI_ANY_SOURCE : static_cast<int>(ranks_.front().value()),
+                          tag, control_.comm().native(), &has_arrived, MPI_STATUS_IGNORE),
+               "MPI_Iprobe");
+    return has_arrived != 0;
+  }
+  [[nodiscard]] WaitPoint point(const std::string& activity) const {
+    return WaitPoint::of(RankSet::of(ranks_), activity, activity);
+  }
   template <class T>
   void wait(std::vector<MPI_Request>& requests, MpiMemory<T>& memory, const std::string& activity) {
     try {
-      control_.monitor.wait(requests, WaitPoint::of(RankSet::of(ranks_), activity, activity),
-                            control_.deadline());
+      control_.monitor.wait(requests, point(activity), control_.deadline());
     } catch (...) {
       memory.leak();  // MPI may still use it
       throw;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,6 +17,9 @@ namespace rankmesh::detail {
 struct SegmentRequest {
   std::string activity;   ///< For messages: the creation of this segment.
   std::size_t bytes = 0;  ///< The same on all ranks of the node. 0: this node wants none.
+  /// Called when this rank has mapped the segment, and before any rank may use it. All ranks see
+  /// what it writes. It is called again if the node has to create another segment instead.
+  std::function<void(std::byte* data)> prepare{};
 };
 
 /// The segment of this node.
@@ -31,8 +35,9 @@ struct NodeSegment {
 };
 
 /// Creates segments on this node. Collective over the node; blocks. The first rank sends each other
-/// one where the files are (40 bytes per segment), receives whether it could map them, and sends
-/// the outcome; then the same again if the node has to use names in /dev/shm.
+/// one where the files are (40 bytes per segment). The ranks then count in the memory itself how
+/// many of them have mapped it. A rank that cannot map it tells the first rank, which then sends
+/// the outcome to all; and the same begins again, with names in /dev/shm.
 /// @param requests  At most two. All ranks of the node pass the same ones.
 /// @throws TimeoutError if ranks are missing; the error names them.
 std::vector<NodeSegment> make_node_segments(ControlPlane& control, const Placement& placement,

@@ -40,13 +40,17 @@ struct SharedTransport {
 class SharedMemoryBackend {
  public:
   /// Returns the segment that the groups of a plan need on this rank's node.
-  static SegmentRequest request(const SegmentLayout& layout, const Placement& placement, Rank self);
-  /// Takes the node's segment, and finds out whether the ranks of the node can read each other's
-  /// memory. Collective over the node; blocks, but sends no message. If the segment could not be
-  /// created, the groups of the node use MPI, and why_not() returns the reason.
+  /// @param memory  While the segment is created, gets what reads the memory of the node's
+  ///                processes. It begins with the tables in the segment.
+  static SegmentRequest request(const SegmentLayout& layout, const Placement& placement, Rank self,
+                                SingleCopy single_copy, std::shared_ptr<NodeMemory>& memory);
+  /// Takes the node's segment, and waits until all ranks of the node have found out whether they
+  /// can read each other's memory. Collective over the node; blocks, but sends no message. If the
+  /// segment could not be created, the groups of the node use MPI, and why_not() returns the
+  /// reason.
   /// @throws TimeoutError if ranks are missing; the error names them.
   SharedMemoryBackend(SegmentLayout layout, Placement placement, NodeSegment segment,
-                      std::shared_ptr<ControlPlane> control, SingleCopy single_copy);
+                      std::shared_ptr<NodeMemory> memory, std::shared_ptr<ControlPlane> control);
   ~SharedMemoryBackend() { close_windows(); }
   SharedMemoryBackend(const SharedMemoryBackend&) = delete;
   SharedMemoryBackend& operator=(const SharedMemoryBackend&) = delete;
@@ -80,7 +84,7 @@ class SharedMemoryBackend {
 
  private:
   [[nodiscard]] std::string why_not(const GroupDescription& group) const;
-  void try_direct_reads(SingleCopy choice);
+  void finish_direct_reads();
   void agree_on_levels();
   void add_levels(SharedTransport& shared, const GroupDescription& group) const;
   [[nodiscard]] ShmTransport::Place members_of(const GroupDescription& group) const;
