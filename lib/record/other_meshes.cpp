@@ -13,15 +13,13 @@
 
 #include "rankmesh/base/hash.hpp"
 #include "rankmesh/record/diagnosis.hpp"
+#include "rankmesh/record/record.hpp"
 
 namespace rankmesh::record {
 namespace {
 
 using HostProcess = std::pair<std::string_view, std::int64_t>;  // host and process id
 constexpr std::size_t ambiguous = static_cast<std::size_t>(-1);
-
-// Ends the waits that a rank publishes in the records of its other meshes.
-constexpr std::string_view in_another_mesh = " (in another mesh)";
 
 // The records of one mesh, and what its ranks do.
 struct OneMesh {

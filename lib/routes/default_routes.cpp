@@ -11,13 +11,13 @@ namespace rankmesh {
 //
 // Shared memory copies data twice, but every member reduces or copies a share of a large message.
 // MPI copies once, but few members do the work. Therefore shared memory is faster at all sizes if
-// three or more members share the work. Otherwise it is faster up to the size of a cache: with two
-// members, and in scatter and all_to_all, which have no work to share.
+// three or more members share the work, and in a reduce. Otherwise it is faster up to the size of a
+// cache: with two members, and in scatter and all_to_all, which have no work to share.
 const RouteTable& RouteTable::defaults() {
   static const RouteTable table = parse(
       // Any number of ranks inside one node.
       "*.barrier:host:one_node=shm; *.reduce_scatter:host:one_node=shm; "
-      "*.broadcast:host:0-32K:one_node=shm; *.reduce:host:0-96K:one_node=shm; "
+      "*.broadcast:host:0-32K:one_node=shm; *.reduce:host:0-16M:one_node=shm; "
       "*.all_reduce:host:0-192K:one_node=shm; *.all_gather:host:0-48K:one_node=shm; "
       "*.gather:host:0-96K:one_node=shm; *.scatter:host:0-32K:one_node=shm; "
       "*.all_to_all:host:0-32K:one_node=shm; "
@@ -26,7 +26,6 @@ const RouteTable& RouteTable::defaults() {
       // Three and more ranks. Sizes above 8 MiB were not measured.
       "*.broadcast:host:32K-192K:ranks(3):one_node=shm; "
       "*.broadcast:host:32K-16M:ranks(4-inf):one_node=shm; "
-      "*.reduce:host:96K-16M:ranks(3-inf):one_node=shm; "
       "*.all_reduce:host:192K-16M:ranks(3-inf):one_node=shm; "
       "*.all_gather:host:48K-16M:ranks(3-inf):one_node=shm; "
       "*.gather:host:96K-16M:ranks(3-inf):one_node=shm; "

@@ -137,7 +137,7 @@ TEST_CASE("the default rules depend on the number of ranks and on their cores") 
   const Case cases[] = {
       {Operation::all_reduce, 2, true, 128 * kilo},   {Operation::all_reduce, 3, true, 8 * mega},
       {Operation::all_reduce, 4, true, 8 * mega},     {Operation::all_reduce, 8, false, 8 * mega},
-      {Operation::reduce, 2, false, 64 * kilo},       {Operation::reduce, 3, true, 8 * mega},
+      {Operation::reduce, 2, false, 8 * mega},        {Operation::reduce, 3, true, 8 * mega},
       {Operation::all_gather, 2, true, 32 * kilo},    {Operation::all_gather, 4, false, 8 * mega},
       {Operation::gather, 2, true, 64 * kilo},        {Operation::gather, 8, true, 8 * mega},
       {Operation::broadcast, 2, true, 16 * kilo},     {Operation::broadcast, 3, true, 128 * kilo},

@@ -66,9 +66,9 @@ class Members {
   int first_tag_ = 0;
 };
 
-/// Returns how many groups can share a communicator: the highest tag of this MPI library, divided
-/// by the tags of a group. MPI guarantees only as many tags as one group uses. With an MPI library
-/// that has no more tags, the result is 0.
+/// Returns how many groups can share a communicator. Each group needs as many tags as
+/// Members::tags, and the communicator's own messages need as many, too. MPI guarantees only the
+/// tags of the latter. With an MPI library that has no more tags, the result is 0.
 RANKMESH_API std::int64_t most_slots();
 
 }  // namespace rankmesh::mpi

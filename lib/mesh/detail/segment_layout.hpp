@@ -27,11 +27,11 @@ class SegmentLayout {
   [[nodiscard]] bool has_rings(std::size_t group) const {
     return has_rings_ && groups_[group].senders > 0;
   }
-  /// Returns the place of the ring from one member of a group to another one.
-  /// @param from   The place of the sender among the members.
+  /// Returns the offset in the segment of the ring from one member of a group to another one.
+  /// @param from   The index of the sender among the members.
   /// @param local  The number of the receiver on the node.
   [[nodiscard]] std::size_t ring(std::size_t group, std::size_t from, std::size_t local) const;
-  /// Returns the place of the area of a member of a group.
+  /// Returns the offset in the segment of the area of a member of a group.
   /// @param local  The number of the member on the node.
   [[nodiscard]] std::size_t area(std::size_t group, std::size_t local) const;
 

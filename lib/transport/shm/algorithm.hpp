@@ -145,7 +145,7 @@ struct Algorithm {
   /// The second step of each piece. A member publishes it only after it has read the first step, so
   /// it may publish results of that step. It may also read the payloads of the first phase again.
   std::optional<Phase> second{};
-  /// Whether members read each other's ordinary memory.
+  /// Whether members read each other's ordinary memory, which they may not be able to.
   bool is_direct = false;
   /// run_in_one_step<ALGORITHM>, for algorithms whose calls may take the fast path.
   Outcome (*run_small)(Engine& engine, Progress& progress, const Call& call, int looks) = nullptr;

@@ -28,7 +28,7 @@ bool read(const Group& group, std::size_t member, std::size_t offset, std::byte*
 }  // namespace
 
 bool reads_directly(const Group& group, std::int64_t bytes) {
-  return group.direct != nullptr && bytes >= group.limits.direct_bytes &&
+  return bytes >= group.limits.direct_bytes &&
          // The first piece must not overlap the memory in which the address is published.
          bytes > static_cast<std::int64_t>(inline_bytes * group.size);
 }

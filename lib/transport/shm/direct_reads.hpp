@@ -10,8 +10,8 @@
 
 namespace rankmesh::shm {
 
-/// Returns whether members read each other's buffers in calls whose inputs have this size. It must
-/// be the same on all members.
+/// Returns whether members that can read each other's buffers do so in calls whose inputs have this
+/// size. It must be the same on all members.
 [[nodiscard]] bool reads_directly(const Group& group, std::int64_t bytes);
 
 /// Publishes the address of this member's input, in the step that begins the operation.

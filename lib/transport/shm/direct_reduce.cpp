@@ -5,12 +5,15 @@ namespace rankmesh::shm {
 
 // For large messages: for each piece, every member reduces its part of the inputs of all members
 // into its slot, and the root copies the parts. All members wait for the second phase, because it
-// says that the other members have finished reading their inputs.
+// says that the other members have finished reading their inputs. Two members are faster through
+// their slots: the system copies what a member reads, and there is little work to share.
 extern constexpr Algorithm direct_reduce{
     .name = "direct_reduce",
     .operation = Operation::reduce,
-    .applies = [](const Group& group,
-                  const Call& call) { return reads_directly(group, call.in.bytes()); },
+    .applies =
+        [](const Group& group, const Call& call) {
+          return group.size > 2 && reads_directly(group, call.in.bytes());
+        },
     .payload = payload_of_rows,
     .first = {.publish = publish_address, .read = reduce_part},
     .second = Phase{.read =

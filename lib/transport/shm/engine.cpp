@@ -60,6 +60,7 @@ bool Engine::applies(const Algorithm& algorithm, const Call& call) const {
     return (call.in.window != nullptr || call.out.window != nullptr) &&
            std::max(call.in.bytes(), call.out.bytes()) >= group_.limits.symmetric_bytes &&
            algorithm.is_symmetric(call, group_.id);
+  if (algorithm.is_direct && group_.direct == nullptr) return false;
   return algorithm.applies == nullptr || algorithm.applies(group_, call);
 }
 
@@ -70,9 +71,9 @@ const Algorithm& Engine::choose(const Call& call) const {
 }
 
 bool Engine::could_use_direct_reads(const Call& call) const {
-  return can(call) && call.in.bytes() >= group_.limits.direct_bytes &&
-         std::ranges::any_of(choices_of(call.operation), [](const Algorithm* algorithm) {
-           return algorithm != nullptr && algorithm->is_direct;
+  return can(call) &&
+         std::ranges::any_of(choices_of(call.operation), [&](const Algorithm* algorithm) {
+           return algorithm != nullptr && algorithm->is_direct && algorithm->applies(group_, call);
          });
 }
 
