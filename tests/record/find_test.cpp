@@ -50,8 +50,13 @@ class Child {
   pid_t process_ = 0;
 };
 
-std::vector<record::Source> of_mesh(std::vector<record::Source> sources, std::uint64_t mesh_key) {
-  std::erase_if(sources, [&](const record::Source& source) { return source.mesh_key != mesh_key; });
+// Records are found in all processes of the user. So the keys of this process and its children must
+// differ from those of other tests that run at the same time.
+const std::uint64_t own_keys = static_cast<std::uint64_t>(::getpid()) << 16;
+
+std::vector<record::Source> of_mesh(std::vector<record::Source> sources, std::uint64_t number) {
+  std::erase_if(sources,
+                [&](const record::Source& source) { return source.mesh_key != own_keys + number; });
   return sources;
 }
 
@@ -66,9 +71,9 @@ std::string message_of(const std::function<void()>& work) {
   return "";
 }
 
-RecordedRank::Recorder::Facts facts_of(std::uint64_t mesh_key, std::int64_t rank) {
+RecordedRank::Recorder::Facts facts_of(std::uint64_t number, std::int64_t rank) {
   auto facts = facts_of_rank_1();
-  facts.mesh_key = mesh_key;
+  facts.mesh_key = own_keys + number;
   facts.rank = Rank{rank};
   return facts;
 }
@@ -190,7 +195,7 @@ TEST_CASE("records of meshes that are closed before they are read") {
   CHECK_THROWS_WITH_AS(
       record::read_all(gone),
       doctest::Contains("the meshes were closed before their records could be read"), UsageError);
-  const RecordedRank rank;
+  const RecordedRank rank{facts_of(0x57, 0)};
   auto sources = record::sources_of_process(::getpid());
   sources.insert(sources.begin(), gone.front());
   const auto found = record::read_all(sources);
