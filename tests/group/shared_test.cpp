@@ -220,8 +220,9 @@ TEST_CASE("dynamic groups use shared memory, and reductions of 16-bit floats use
               .transport == "mpi");
     CHECK(mesh["tp"].explain(Operation::send_recv, -1).transport ==
           (nodes == 1 && size() <= 16 ? "shm" : "mpi"));
-    CHECK(mesh["tp"].explain(Operation::all_gather, -1).transport ==
-          "mpi");  // blocks of different sizes
+    for (const Operation v_form : {Operation::all_gather, Operation::all_to_all})
+      CHECK(mesh["tp"].explain(v_form, -1).transport == (nodes == 1 ? "shm" : "mpi"));
+    CHECK(mesh["tp"].explain(Operation::broadcast, -1).transport == "mpi");
   }
   std::vector<Rank> everybody;
   for (int r = 0; r < size(); ++r) everybody.emplace_back(r);

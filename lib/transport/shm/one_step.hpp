@@ -9,6 +9,15 @@
 
 namespace rankmesh::shm {
 
+/// Returns whether the calls of an algorithm can be v-forms, which have algorithms of their own.
+constexpr bool may_have_blocks(const Algorithm& algorithm) {
+  return algorithm.first.agrees == nullptr &&  // a meeting compares the counts itself
+         (algorithm.operation == Operation::all_gather ||
+          algorithm.operation == Operation::reduce_scatter ||
+          algorithm.operation == Operation::gather || algorithm.operation == Operation::scatter ||
+          algorithm.operation == Operation::all_to_all);
+}
+
 /// An Algorithm's `run_small`, see Engine::run_small.
 template <const Algorithm& algorithm>
 [[gnu::flatten]] Outcome run_in_one_step(Engine& engine, Progress& p, const Call& call, int looks) {
@@ -20,10 +29,11 @@ template <const Algorithm& algorithm>
   const std::uint64_t number = engine.next_step_;
   if (bytes > group.slot_bytes || !engine.may_overwrite(number, bytes)) return Outcome::not_begun;
   // All members must choose the same algorithm, whether they take this path or not. Algorithms for
-  // symmetric memory come first.
+  // symmetric memory and for v-forms come first.
   if ((call.in.window != nullptr || call.out.window != nullptr) &&
       !engine.is_chosen(algorithm, call))
     return Outcome::not_begun;
+  if (may_have_blocks(algorithm) && call.has_blocks()) return Outcome::not_begun;
   // The caller of a meeting records the call itself.
   record::format::Header* const record =
       algorithm.first.agrees == nullptr ? engine.record_ : nullptr;
@@ -61,6 +71,7 @@ template <const Algorithm& algorithm>
                    .call_number = call_number,
                    .entry = entry,
                    .payload = {count, unit},
+                   .lead = count,
                    .piece = count,
                    .first = number,
                    .steps = 1,
