@@ -41,6 +41,8 @@ const RouteTable& RouteTable::defaults() {
       "*.reduce:host:ranks(5-inf):many_nodes=hierarchical; "
       "*.gather:host:4K-256K:many_nodes=hierarchical; "
       "*.scatter:host:4K-32K:many_nodes=hierarchical; "
+      // Calls without a size: v-forms. Shared memory itself leaves large blocks to MPI.
+      "*.*:host:0-inf:one_node=mpi; *.*:host:one_node=shm; "
       // The rest.
       "*.*:host=mpi; *.*:device=nccl",
       RouteSource::builtin, "default");

@@ -150,10 +150,13 @@ detail::BlockCounts ShmTransport::counts_at(std::uint64_t step) const {
   const shm::Engine::Published own = engine_.published(engine_.group().self, step);
   const rankmesh::Operation operation = own.call.operation();
   std::vector<const std::byte*> words(size, nullptr);
-  const std::size_t bytes = sizeof(detail::CallWord) *
-                            (1 + (operation == rankmesh::Operation::all_to_all ? 2 * size : size));
+  const std::size_t counts = sizeof(detail::CallWord) *
+                             (1 + (operation == rankmesh::Operation::all_to_all ? 2 * size : size));
+  // The first step of a v-form in shared memory is a whole slot, which begins with the counts.
+  const bool is_meeting = own.call.has(CallDescriptor::meeting);
+  const std::size_t bytes = is_meeting ? counts : engine_.group().slot_bytes;
   const bool is_v_form = own.is_there && own.call.has(CallDescriptor::blocks);
-  if (is_v_form && bytes <= engine_.group().slot_bytes)
+  if (is_v_form && counts <= engine_.group().slot_bytes)
     for (std::size_t k = 0; k < size; ++k) {
       const shm::Engine::Published other = engine_.published(k, step);
       if (other.is_there && other.call.matches(own.call))

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "detail/kept_call.hpp"
 #include "rankmesh/base/error.hpp"
 
 namespace rankmesh {
@@ -30,7 +31,7 @@ class ShmTransport::Operation final : public Pending {
   Operation(ShmTransport& transport, const Call& call)
       : transport_{transport}, record_{std::make_unique<Record>(call)} {
     transport_.throw_if_ended();
-    transport_.engine_.begin(record_->progress, record_->call);
+    transport_.engine_.begin(record_->progress, record_->kept.call);
     transport_.engine_.advance();
   }
   // @param call  It must stay valid.
@@ -50,13 +51,14 @@ class ShmTransport::Operation final : public Pending {
     return transport_.engine_.awaited();
   }
   [[nodiscard]] bool is_backlogged() const override {
-    return record_->progress.published < record_->progress.steps;
+    const shm::Progress& progress = record_->progress;
+    return progress.published < progress.steps || progress.may_grow();
   }
 
  private:
   struct Record {
-    explicit Record(const Call& c) : call{c} {}
-    Call call;
+    explicit Record(const Call& call) : kept{call} {}
+    detail::KeptCall kept;
     shm::Progress progress{};
   };
   ShmTransport& transport_;
@@ -74,7 +76,8 @@ ShmTransport::ShmTransport(Place place, shm::Limits limits)
 
 std::string ShmTransport::why_not(const Call& call) const {
   if (is_point_to_point(call.operation) && messages_ == nullptr) return why_no_messages_;
-  if (call.has_blocks()) return "shared memory does not carry blocks of different sizes";
+  if (call.has_blocks())
+    return "shared memory does not carry this operation with blocks of different sizes";
   return std::string{"shared memory does not carry "} + std::string{to_string(call.operation)} +
          " of " + std::string{to_string(call.out.type)};
 }
@@ -83,6 +86,11 @@ std::string ShmTransport::how(const Call& call) const {
   if (is_point_to_point(call.operation))
     return fmt::format("messages of more than {} bytes over mpi, announced in shared memory",
                        shm::Ring::largest);
+  if (call.has_blocks() && large_ != nullptr)
+    return fmt::format(
+        "if the blocks do not fit into {} bytes, a blocking call goes over mpi after its "
+        "comparison",
+        place_.slot_bytes);
   if (engine_.uses_direct_reads(call)) return "members read each other's buffers directly";
   if (place_.processes == nullptr || !engine_.could_use_direct_reads(call)) return {};
   return "in pieces through slots: " + place_.processes->why_not();
@@ -130,9 +138,23 @@ void ShmTransport::poll(shm::Progress& progress, const Call& call, Waiter& waite
   detail::set_state(header, *progress.entry, record::State::ended);
 }
 
+void ShmTransport::poll_unrecorded(shm::Progress& progress, const Call& call, Waiter& waiter) {
+  wait_for(progress, call, waiter);
+  if (!progress.is_left_to_others()) return;
+  engine_.set_calls(engine_.calls() - 1);  // the other transport compares and counts the call again
+  std::unique_ptr<Pending> pending;
+  try {
+    pending = large_->start(call);
+  } catch (const Error& error) {
+    give_up(error);
+    throw;
+  }
+  waiter.finish(call, engine_.calls(), std::move(pending));
+}
+
 // Waits for an operation that has begun: spins, then yields the core, then waits through the
 // waiter.
-void ShmTransport::poll_unrecorded(shm::Progress& progress, const Call& call, Waiter& waiter) {
+void ShmTransport::wait_for(shm::Progress& progress, const Call& call, Waiter& waiter) {
   try {
     engine_.advance();
     for (int i = 0; i < pauses_ && !progress.is_complete() && !engine_.is_halted(); ++i) {

@@ -22,6 +22,7 @@ int main(int argc, char** argv) {
   for (int i = 0;; ++i) {
     mesh["tp"].all_reduce(values);
     (void)mesh["tp"].all_reduce(std::vector<int>(1000, 1));
+    (void)mesh["tp"].all_gather_v(std::vector<int>(mesh.rank() == Rank{1} ? 100000 : 10));
     if (i == 20 && mesh.rank() == Rank{std::atoi(argv[1])}) std::raise(SIGKILL);
   }
 }

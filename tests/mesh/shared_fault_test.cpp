@@ -48,6 +48,31 @@ TEST_CASE("a rank that skips a collective in shared memory is named, and the gro
   }
 }
 
+TEST_CASE("a rank that skips a v-form in shared memory is named") {
+  for (const std::int64_t count : {1, 100000}) {
+    Mesh mesh{MPI_COMM_WORLD, "tp=auto", shared_memory()};
+    const std::vector<std::int64_t> counts(static_cast<std::size_t>(size()), count);
+    const std::vector<float> in(static_cast<std::size_t>(count));
+    std::vector<float> out(in.size() * counts.size());
+    mesh["tp"].all_gather_v(in, out, counts);
+    if (rank() != last())
+      names_the_last([&] { mesh["tp"].gather_v(in, out, counts, 0); }, "tp.gather_v(");
+    wait_for_all();
+  }
+}
+
+TEST_CASE("counts that differ in shared memory are a mismatch that names them") {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", shared_memory()};
+  std::vector<std::int64_t> counts(static_cast<std::size_t>(size()), 20000);
+  if (rank() == last()) ++counts.front();
+  const std::vector<float> in(20000);
+  std::vector<float> out(in.size() * counts.size() + 1);
+  const auto error = thrown_by<MismatchError>([&] { mesh["tp"].all_gather_v(in, out, counts); });
+  CHECK_CONTAINS(error.message(), "tp.all_gather_v(blocks of 20001,20000");
+  CHECK_CONTAINS(error.message(), "tp.all_gather_v(blocks of 20000,20000");
+  wait_for_all();
+}
+
 TEST_CASE("a Work in shared memory that never ends times out") {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", shared_memory()};
   if (rank() != last()) {

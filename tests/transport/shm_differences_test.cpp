@@ -33,11 +33,12 @@ struct Variant {
   ReduceOp reduction = ReduceOp::sum;
   DataType type = DataType::int32;
   bool is_meeting = false;  // MPI will carry the call
+  bool has_blocks = false;  // a v-form, in which the blocks of all members have `count` elements
 
   [[nodiscard]] std::string name() const {
     return std::to_string(static_cast<int>(operation)) + "/" + std::to_string(count) + "/root " +
            std::to_string(root) + "/type " + std::to_string(static_cast<int>(type)) +
-           (is_meeting ? "/meeting" : "");
+           (is_meeting ? "/meeting" : "") + (has_blocks ? "/blocks" : "");
   }
 };
 
@@ -58,6 +59,11 @@ std::vector<Variant> variants() {
        {Operation::barrier, Operation::all_reduce, Operation::broadcast})
     all.push_back({operation, operation == Operation::barrier ? 0 : 3, 0, ReduceOp::sum,
                    DataType::int32, true});
+  for (const std::int64_t count : {std::int64_t{0}, std::int64_t{3}, large})
+    for (const Operation operation : {Operation::all_gather, Operation::reduce_scatter,
+                                      Operation::gather, Operation::scatter, Operation::all_to_all})
+      for (const bool is_meeting : {false, true})
+        all.push_back({operation, count, 0, ReduceOp::sum, DataType::int32, is_meeting, true});
   return all;
 }
 
@@ -83,10 +89,17 @@ class Buffers {
                variant.type};
     call.out = {out_.data(), has_many_out ? n * members : n, variant.type};
     if (variant.operation == Operation::barrier) call.in.count = call.out.count = 0;
+    if (!variant.has_blocks) return;
+    blocks_ = std::vector<std::int64_t>(static_cast<std::size_t>(members), n);
+    const bool are_in_out =
+        variant.operation == Operation::all_gather || variant.operation == Operation::gather;
+    if (!are_in_out) call.in_blocks = &blocks_;
+    if (are_in_out || variant.operation == Operation::all_to_all) call.out_blocks = &blocks_;
   }
   Call call;
 
  private:
+  Blocks blocks_;
   std::vector<std::byte> in_, out_;
 };
 
@@ -152,7 +165,8 @@ bool differ(const Variant& a, const Variant& b) {
     const Buffers buffers{variant, 2, 0};
     return detail::describe(buffers.call, variant.operation);
   };
-  return a.is_meeting != b.is_meeting || !call_of(a).matches(call_of(b));
+  return a.is_meeting != b.is_meeting || !call_of(a).matches(call_of(b)) ||
+         (a.has_blocks && a.count != b.count);
 }
 
 // Whether members agree whose counts take several steps: some pairs of counts are then in different

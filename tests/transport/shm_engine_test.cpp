@@ -139,7 +139,12 @@ class Member {
       do random.region = static_cast<int>(own_() % regions);
       while (taken[static_cast<std::size_t>(random.region)]);
     }
-    rankmesh_test::fill(random, {self_, n, &window_}, type, count, in_place);
+    const bool has_blocks =
+        same_() % 3 == 0 &&
+        shm::algorithms_of_blocks[static_cast<std::size_t>(call.operation)] != nullptr;
+    const rankmesh_test::Place place{self_, n, &window_};
+    (has_blocks ? rankmesh_test::fill_blocks : rankmesh_test::fill)(random, place, type, count,
+                                                                    in_place);
     const bool tries_fast_path = own_() % 2 == 0;
     const int looks = static_cast<int>(own_() % 50);
     const std::uint64_t before = allocations;
@@ -193,6 +198,9 @@ class Member {
 // small algorithm must have run both ways; with more it depends on who comes first.
 bool check_runs(const RunsOf& runs, int members, bool reads_directly) {
   bool good = true;
+  for (const shm::Algorithm* algorithm : shm::algorithms_of_blocks)
+    if (algorithm != nullptr && !runs.contains(algorithm))
+      good = fail(std::string{algorithm->name} + " has never run");
   for (const shm::Choices& choices : shm::algorithms)
     for (const shm::Algorithm* algorithm : choices) {
       if (algorithm == nullptr || (algorithm->is_direct && !reads_directly)) continue;

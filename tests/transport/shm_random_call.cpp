@@ -15,6 +15,9 @@ namespace shm = rankmesh::shm;
 
 namespace {
 
+// The elements between two blocks.
+constexpr std::int64_t gap = 2;
+
 std::byte* aligned(std::vector<std::byte>& memory, std::size_t bytes) {
   memory.assign(bytes + shm::line, std::byte{0});
   const auto address = reinterpret_cast<std::uintptr_t>(memory.data());
@@ -46,6 +49,20 @@ class Filler {
         in_place_{in_place},
         root_{static_cast<int>(random.call.root.value())} {}
 
+  void fill_blocks() {
+    switch (random_.call.operation) {
+      case Operation::all_gather:
+        return all_gather_v();
+      case Operation::gather:
+        return gather_v();
+      case Operation::scatter:
+        return scatter_v();
+      case Operation::reduce_scatter:
+        return reduce_scatter_v();
+      default:
+        return all_to_all_v();
+    }
+  }
   void fill() {
     switch (random_.call.operation) {
       case Operation::broadcast:
@@ -165,6 +182,86 @@ class Filler {
     for (std::int64_t i = 0; i < count_; ++i) expect(i, value_of(root_, place_.self * count_ + i));
   }
 
+  // The elements that `from` sends to `to`. In most v-forms, the blocks of member k are those that
+  // member 0 sends to k.
+  [[nodiscard]] std::int64_t count(int from, int to) const {
+    const std::uint64_t random =
+        random_.number * 31 + static_cast<std::uint64_t>(from * 17 + to * 5);
+    if (random % 3 == 0) return 0;
+    return static_cast<std::int64_t>(random * 7919 % static_cast<std::uint64_t>(count_ + 1));
+  }
+  struct Layout {
+    rankmesh::Blocks blocks;
+    std::int64_t total;
+    [[nodiscard]] std::int64_t count(int k) const {
+      return blocks.counts()[static_cast<std::size_t>(k)];
+    }
+    [[nodiscard]] std::int64_t begin(int k) const {
+      return blocks.displacements()[static_cast<std::size_t>(k)];
+    }
+  };
+  template <class CountOf>
+  [[nodiscard]] Layout layout(CountOf&& count_of) const {
+    std::vector<std::int64_t> counts, displacements;
+    std::int64_t end = 0;
+    for (int k = 0; k < place_.members; ++k) {
+      counts.push_back(count_of(k));
+      displacements.push_back(end);
+      end += counts.back() + gap;
+    }
+    return {rankmesh::Blocks{counts, displacements}, end};
+  }
+  [[nodiscard]] Layout layout_of_members() const {
+    return layout([&](int k) { return count(0, k); });
+  }
+  // A block of the output of member `self` that member k has sent from place `from` on.
+  void expect_block(std::int64_t begin, std::int64_t count, int k, std::int64_t from) {
+    for (std::int64_t i = 0; i < count; ++i) expect(begin + i, value_of(k, from + i));
+  }
+
+  void all_gather_v() {
+    const Layout whole = layout_of_members();
+    buffers(whole.count(place_.self), whole.total);
+    random_.call.out_blocks = &random_.out_blocks.emplace(whole.blocks);
+    if (in_place_) random_.call.in.data = random_.call.out.slice(whole.begin(place_.self), 0).data;
+    for (std::int64_t i = 0; i < whole.count(place_.self); ++i) input(i);
+    for (int k = 0; k < place_.members; ++k) expect_block(whole.begin(k), whole.count(k), k, 0);
+  }
+  void gather_v() {
+    const Layout whole = layout_of_members();
+    buffers(whole.count(place_.self), is_root() ? whole.total : 0);
+    random_.call.out_blocks = &random_.out_blocks.emplace(whole.blocks);
+    for (std::int64_t i = 0; i < whole.count(place_.self); ++i) input(i);
+    for (int k = 0; k < place_.members && is_root(); ++k)
+      expect_block(whole.begin(k), whole.count(k), k, 0);
+  }
+  void scatter_v() {
+    const Layout whole = layout_of_members();
+    buffers(is_root() ? whole.total : 0, whole.count(place_.self));
+    random_.call.in_blocks = &random_.in_blocks.emplace(whole.blocks);
+    for (std::int64_t i = 0; i < random_.call.in.count; ++i) input(i);
+    expect_block(0, whole.count(place_.self), root_, whole.begin(place_.self));
+  }
+  void reduce_scatter_v() {
+    const Layout whole = layout_of_members();
+    buffers(whole.total, whole.count(place_.self));
+    random_.call.in_blocks = &random_.in_blocks.emplace(whole.blocks);
+    for (std::int64_t i = 0; i < whole.total; ++i) input(i);
+    for (std::int64_t i = 0; i < whole.count(place_.self); ++i)
+      expect(i, reduced_value(whole.begin(place_.self) + i));
+  }
+  void all_to_all_v() {
+    const auto sent_by = [&](int from) { return layout([&](int to) { return count(from, to); }); };
+    const Layout sent = sent_by(place_.self);
+    const Layout received = layout([&](int from) { return count(from, place_.self); });
+    buffers(sent.total, received.total);
+    random_.call.in_blocks = &random_.in_blocks.emplace(sent.blocks);
+    random_.call.out_blocks = &random_.out_blocks.emplace(received.blocks);
+    for (std::int64_t i = 0; i < sent.total; ++i) input(i);
+    for (int k = 0; k < place_.members; ++k)
+      expect_block(received.begin(k), received.count(k), k, sent_by(k).begin(place_.self));
+  }
+
   RandomCall& random_;
   const Place& place_;
   DataType type_;
@@ -180,6 +277,14 @@ SharedMemory::SharedMemory(int n) : members{n} {
   std::byte* at = aligned(area_memory, un * shm::Area::size(slot_bytes));
   for (std::size_t k = 0; k < un; ++k) areas.push_back(at + k * shm::Area::size(slot_bytes));
   base = aligned(window_memory, un * regions * region_bytes);
+}
+
+void fill_blocks(RandomCall& random, const Place& place, DataType type, std::int64_t count,
+                 bool in_place) {
+  rankmesh::visit(type, [&]<class T>(std::type_identity<T>) {
+    if constexpr (std::is_arithmetic_v<T>)
+      Filler<T>{random, place, type, count, in_place}.fill_blocks();
+  });
 }
 
 const shm::Algorithm* RandomCall::algorithm() const {

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,7 @@ struct RandomCall {
   std::vector<std::byte> in, out, expected;
   std::byte* result = nullptr;
   int region = -1;  ///< Of symmetric memory; -1 if it uses ordinary memory.
+  std::optional<rankmesh::Blocks> in_blocks, out_blocks;  ///< Of a v-form.
 
   [[nodiscard]] bool is_complete() const { return is_fast || progress.is_complete(); }
   /// Returns the algorithm that ran; null if there was none.
@@ -54,5 +56,9 @@ struct Place {
 /// @param count  The elements of one block.
 void fill(RandomCall& random, const Place& place, rankmesh::DataType type, std::int64_t count,
           bool in_place);
+/// Does the same for a v-form. The blocks have gaps and random counts, 0 among them.
+/// @param count  The largest count.
+void fill_blocks(RandomCall& random, const Place& place, rankmesh::DataType type,
+                 std::int64_t count, bool in_place);
 
 }  // namespace rankmesh_test

@@ -23,11 +23,12 @@
 
 namespace rankmesh {
 
-/// Carries every collective of members that share a node, except blocks of different sizes and
-/// arithmetic on 16- and 8-bit floats. Buffers of any size are copied through the segment in
-/// pieces. Buffers in symmetric memory are not copied, and large buffers are read directly if the
-/// system allows it. Carries small messages between two members, and announces and checks large
-/// ones, whose elements another transport carries.
+/// Carries every collective of members that share a node, except arithmetic on 16- and 8-bit floats
+/// (see LoweredCall) and functions of the program. Buffers of any size are copied through the
+/// segment in pieces. Buffers in symmetric memory are not copied, and large buffers are read
+/// directly if the system allows it. Blocking v-forms with large blocks are compared here, and
+/// another transport carries them. Carries small messages between two members, and announces and
+/// checks large ones, whose elements another transport carries.
 ///
 /// There is no helper thread: operations make progress in `run`, in the `test` of any Pending of
 /// this transport, and in `advance`. They are carried out in the order in which they were issued.
@@ -87,9 +88,13 @@ class RANKMESH_API ShmTransport final : public Transport {
     messages_.reset();
     why_no_messages_ = why;
   }
-  /// Sets the transport for messages that are larger than the rings carry. It must outlive all
-  /// messages, and start() them without comparing them. Call it before any message.
-  void carry_large_messages_by(Transport& transport) { large_ = &transport; }
+  /// Sets the transport for messages that are larger than the rings carry, and for blocking v-forms
+  /// that need more than one step. It must outlive all calls, and start() messages without
+  /// comparing them. Call it before any call.
+  void carry_large_messages_by(Transport& transport) {
+    large_ = &transport;
+    engine_.leave_large_blocks();
+  }
 
   /// Compares a call that another transport will carry with the calls of the other members. Blocks
   /// until all members have reached the call.
@@ -125,6 +130,7 @@ class RANKMESH_API ShmTransport final : public Transport {
   [[nodiscard]] std::unique_ptr<Pending> start_message(const Call& call);
   [[noreturn]] void throw_crossing(const shm::Crossing& crossing) const;
   void poll(shm::Progress& progress, const Call& call, Waiter& waiter);
+  void wait_for(shm::Progress& progress, const Call& call, Waiter& waiter);
   void poll_unrecorded(shm::Progress& progress, const Call& call, Waiter& waiter);
   bool try_to_complete(const shm::Progress& progress);
   [[noreturn]] void end_early();

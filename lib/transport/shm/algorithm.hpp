@@ -92,6 +92,12 @@ struct Payload {
   std::size_t unit;
 };
 
+/// What all members know after the first step of a v-form.
+struct Lengths {
+  std::int64_t longest;  ///< the elements of the longest block
+  bool any_is_async;     ///< whether any member uses the form with _async
+};
+
 /// Which members publish in a step, and which members wait for them.
 enum class Flow : std::uint8_t {
   all_to_all,   ///< every member publishes and waits for all others
@@ -141,6 +147,11 @@ struct Algorithm {
   /// the call lie in symmetric memory of the group with this id, such that no copy is needed.
   bool (*is_symmetric)(const Call& call, const void* group) = nullptr;
   Payload (*payload)(const Group& group, const Call& call);
+  /// For v-forms, null for others: returns how long the blocks are. The payload of the first step
+  /// is a whole slot, which also carries the counts of the blocks. `payload` gives what fits beside
+  /// them; it runs before the counts of the others are known. This function runs when the first
+  /// step can be read, and tells how many further steps there are.
+  Lengths (*lengths)(const Group& group, const Step& step) = nullptr;
   Phase first{};
   /// The second step of each piece. A member publishes it only after it has read the first step, so
   /// it may publish results of that step. It may also read the payloads of the first phase again.

@@ -20,6 +20,9 @@ extern const std::array<Choices, operation_count> algorithms;
 /// For each operation the algorithm whose fast path Engine::run_small tries; null: none.
 extern const std::array<const Algorithm*, operation_count> small_algorithms;
 
+/// For each operation the algorithm of its v-form; null: it has no v-form.
+extern const std::array<const Algorithm*, operation_count> algorithms_of_blocks;
+
 [[nodiscard]] inline const Choices& choices_of(Operation operation) {
   return algorithms[static_cast<std::size_t>(operation)];
 }

@@ -44,10 +44,15 @@ Engine::Engine(const std::vector<std::byte*>& areas, std::vector<std::int32_t> l
 }
 
 bool Engine::can(const Call& call) const {
-  if (call.in.kind != MemoryKind::host || call.out.kind != MemoryKind::host || !call.is_plain())
+  if (call.in.kind != MemoryKind::host || call.out.kind != MemoryKind::host || call.rows != 1 ||
+      call.user != nullptr)
     return false;
   if (reduces(call.operation) && !detail::can_reduce(call.in.type)) return false;
   const Algorithm* general = nullptr;
+  if (call.has_blocks()) {
+    general = algorithms_of_blocks[static_cast<std::size_t>(call.operation)];
+    return general != nullptr && general->payload(group_, call).count > 0;
+  }
   for (const Algorithm* algorithm : choices_of(call.operation))
     if (algorithm != nullptr) general = algorithm;
   // One element at least (of each block) must fit into a slot.
@@ -65,13 +70,14 @@ bool Engine::applies(const Algorithm& algorithm, const Call& call) const {
 }
 
 const Algorithm& Engine::choose(const Call& call) const {
+  if (call.has_blocks()) return *algorithms_of_blocks[static_cast<std::size_t>(call.operation)];
   const Algorithm* const* algorithm = choices_of(call.operation).data();
   while (!applies(**algorithm, call)) ++algorithm;
   return **algorithm;
 }
 
 bool Engine::could_use_direct_reads(const Call& call) const {
-  return can(call) &&
+  return can(call) && !call.has_blocks() &&
          std::ranges::any_of(choices_of(call.operation), [&](const Algorithm* algorithm) {
            return algorithm != nullptr && algorithm->is_direct && algorithm->applies(group_, call);
          });
@@ -91,10 +97,29 @@ void Engine::begin(Progress& p, const Call& call, const Algorithm& algorithm) {
   const bool is_one_piece = static_cast<std::size_t>(count) * unit <= group_.slot_bytes;
   p.piece = is_one_piece ? count : static_cast<std::int64_t>(group_.slot_bytes / unit);
   const std::int64_t pieces = is_one_piece ? 1 : (count + p.piece - 1) / p.piece;
+  p.lead = p.piece;
   p.steps = static_cast<std::uint64_t>(pieces) * (algorithm.second ? 2 : 1);
-  p.first = next_step_;
-  next_step_ += p.steps;
   enqueue(p);
+}
+
+// Gives a v-form its further steps, after this member has read the first one.
+void Engine::grow(Progress& p, const Step& step) {
+  const Lengths lengths = p.algorithm->lengths(group_, step);
+  p.payload.count = lengths.longest;
+  p.piece = static_cast<std::int64_t>(group_.slot_bytes / p.payload.unit);
+  if (p.payload.count > p.lead && (lengths.any_is_async || !leaves_large_blocks_))
+    p.steps += static_cast<std::uint64_t>((p.payload.count - p.lead + p.piece - 1) / p.piece);
+  next_step_ += p.steps - 1;
+  if (p.steps == 1) publish_from(p.next);
+}
+
+// Lets an operation publish from now on, or none. All members give the steps of their operations
+// numbers in the same order.
+void Engine::publish_from(Progress* p) {
+  publishing_ = p;
+  if (p == nullptr) return;
+  p->first = next_step_;
+  next_step_ += p->steps;
 }
 
 void Engine::enqueue(Progress& p) {
@@ -103,7 +128,7 @@ void Engine::enqueue(Progress& p) {
   else
     reading_ = &p;
   last_ = &p;
-  if (publishing_ == nullptr && p.published < p.steps) publishing_ = &p;
+  if (publishing_ == nullptr && p.published < p.steps) publish_from(&p);
 }
 
 Outcome Engine::run_small(Progress& p, const Call& call, int looks) {
@@ -123,9 +148,11 @@ void Engine::advance() {
 Step Engine::step_of(const Progress& p, std::uint64_t i) const {
   const std::uint64_t number = p.first + i;
   const std::uint64_t piece = p.algorithm->second ? i / 2 : i;
-  const std::int64_t at = static_cast<std::int64_t>(piece) * p.piece;
-  const std::int64_t count = std::min(p.piece, p.payload.count - at);
-  const std::size_t bytes = static_cast<std::size_t>(count) * p.payload.unit;
+  const std::int64_t at = piece == 0 ? 0 : p.lead + static_cast<std::int64_t>(piece - 1) * p.piece;
+  const std::int64_t count = std::min(piece == 0 ? p.lead : p.piece, p.payload.count - at);
+  const bool has_counts = i == 0 && p.algorithm->lengths != nullptr;
+  const std::size_t bytes =
+      has_counts ? group_.slot_bytes : static_cast<std::size_t>(count) * p.payload.unit;
   return {*p.call, number, at,
           count,   bytes,  Area::payload_offset(number, bytes, group_.slot_bytes)};
 }
@@ -135,13 +162,14 @@ bool Engine::publish_next() {
   if (publishing_ == nullptr) return false;
   Progress& p = *publishing_;
   const std::uint64_t i = p.published;
+  if (i == p.steps) return false;  // the first step will tell whether there are more
   const Phase& phase = phase_of(*p.algorithm, i);
   // The second phase publishes what the member has computed when it read the first phase.
   if (&phase != &p.algorithm->first && p.read < i) return false;
   const Step step = step_of(p, i);
   if (!may_overwrite(step.number, step.bytes)) return false;
   publish(phase, step, p.descriptor, p.call_number);
-  if (++p.published == p.steps) publishing_ = p.next;
+  if (++p.published == p.steps && !p.may_grow()) publish_from(p.next);
   return true;
 }
 
@@ -159,6 +187,7 @@ bool Engine::read_next() {
   if (uncompared_ != 0) look_back();
   if (phase.agrees != nullptr && !phase.agrees(group_, step)) difference_ = step.number;
   if (difference_ != 0) return false;
+  if (p.may_grow()) grow(p, step);
   // The owner of `p` may free it once it is complete.
   Progress* const next = p.next;
   finish(phase, step);

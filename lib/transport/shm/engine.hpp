@@ -3,7 +3,8 @@
 // processes that share a segment, or threads of one process), and it never waits.
 //
 // Every operation consists of steps, which are the same on all members. Steps are numbered over the
-// life of the group. In each step a member
+// life of the group. The number of steps of a v-form is known only after its first step, in which
+// the members publish their counts; until then, no later operation publishes. In each step a member
 //   1. publishes: it writes its payload and the descriptor of its call, then the number of the
 //   step;
 //   2. looks for the number of the step in the areas of the members for which it waits, and
@@ -56,15 +57,20 @@ struct Progress {
   std::uint64_t call_number;     ///< number of the call in its group, from 1
   record::format::Entry* entry;  ///< the entry that run_small() has recorded, or null
   Payload payload;               ///< of the whole operation
-  std::int64_t piece;            ///< elements (of each block) per step
-  std::uint64_t first;           ///< number of the operation's first step
-  std::uint64_t steps;
-  std::uint64_t published;  ///< steps that this member has published
-  std::uint64_t read;       ///< steps that this member has finished
-  std::size_t seen;         ///< members before this one have published the next step to read
+  std::int64_t lead;             ///< elements (of each block) in the first step or pair of steps
+  std::int64_t piece;            ///< elements (of each block) in the others
+  std::uint64_t first;           ///< number of the operation's first step, once it may publish
+  std::uint64_t steps;           ///< known so far, see may_grow()
+  std::uint64_t published;       ///< steps that this member has published
+  std::uint64_t read;            ///< steps that this member has finished
+  std::size_t seen;              ///< members before this one have published the next step to read
   Progress* next;
 
   [[nodiscard]] bool is_complete() const { return read == steps; }
+  /// Returns whether the first step will tell how many further steps there are.
+  [[nodiscard]] bool may_grow() const { return algorithm->lengths != nullptr && read == 0; }
+  /// Returns whether the members have only compared a v-form, and leave it to another transport.
+  [[nodiscard]] bool is_left_to_others() const { return steps == 1 && payload.count > lead; }
 };
 
 /// Carries out the operations of one group. Used by one thread at a time.
@@ -98,6 +104,9 @@ class Engine {
   /// between the checks.
   /// @param progress  It is written only if the result is `begun`; then call advance().
   Outcome run_small(Progress& progress, const Call& call, int looks);
+  /// Leaves blocking v-forms that need more than one step to another transport. All members must
+  /// call it, before any operation. See Progress::is_left_to_others().
+  void leave_large_blocks() { leaves_large_blocks_ = true; }
   /// Continues the operations that have begun as far as the other members allow. Never waits.
   void advance();
   [[nodiscard]] bool is_idle() const { return reading_ == nullptr; }
@@ -179,6 +188,8 @@ class Engine {
   }
   [[nodiscard]] bool applies(const Algorithm& algorithm, const Call& call) const;
   [[gnu::noinline]] void enqueue(Progress& p);
+  void publish_from(Progress* p);
+  void grow(Progress& p, const Step& step);
 
   bool publish_next();
   bool read_next();
@@ -198,6 +209,7 @@ class Engine {
   record::format::Header* record_;  // null if calls are not recorded
   std::uint64_t recorded_group_;    // see detail::Recording
   Finding* finding_;
+  bool leaves_large_blocks_ = false;
   std::uint64_t difference_ = 0;
   std::uint64_t uncompared_ = 0;  // The last step, if not all members were compared in it; or 0.
   std::uint64_t calls_ = 0;

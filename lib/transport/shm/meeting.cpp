@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "transport/detail/block_counts.hpp"
+#include "transport/shm/blocks.hpp"
 #include "transport/shm/one_step.hpp"
 
 namespace rankmesh::shm {
@@ -17,16 +17,6 @@ Word word_of(const Meeting& meeting, std::int64_t i) {
   return i == 0 ? (meeting.is_async ? 1 : 0) : detail::block_word(meeting, i);
 }
 
-// The value is copied and not accessed through a cast pointer, because an area holds bytes whose
-// type changes from step to step.
-Word published_word(const Group& group, const Step& step, std::size_t member, std::int64_t i) {
-  Word word = 0;
-  std::memcpy(&word,
-              group.payload(member, step) + static_cast<std::size_t>(i - step.at) * sizeof word,
-              sizeof word);
-  return word;
-}
-
 void publish_words(const Group& group, const Step& step) {
   const auto& call = static_cast<const Meeting&>(step.call);
   std::byte* to = group.payload(group.self, step);
@@ -38,7 +28,7 @@ void publish_words(const Group& group, const Step& step) {
 
 // A step carries all counts, unless a group has more members than fit into a slot. Then counts
 // in different steps are not compared with each other.
-bool counts_agree(const Group& group, const Step& step) {
+bool words_agree(const Group& group, const Step& step) {
   const auto& call = static_cast<const Meeting&>(step.call);
   const auto word = [&](std::int64_t member, std::int64_t i) {
     return published_word(group, step, static_cast<std::size_t>(member), i);
@@ -63,7 +53,7 @@ extern constexpr Algorithm meeting{
           return Payload{detail::call_words(call, static_cast<std::int64_t>(group.size)),
                          sizeof(Word)};
         },
-    .first = {.publish = publish_words, .agrees = counts_agree},
+    .first = {.publish = publish_words, .agrees = words_agree},
     .run_small = run_in_one_step<meeting>,
 };
 

@@ -9,6 +9,23 @@
 
 namespace rankmesh::shm {
 
+/// Returns the blocks of a v-form, which has an algorithm of its own; null for other calls.
+template <const Algorithm& algorithm>
+const Blocks* blocks_of(const Call& call) {
+  if (algorithm.first.agrees != nullptr) return nullptr;  // a meeting compares the counts itself
+  switch (algorithm.operation) {
+    case Operation::all_gather:
+    case Operation::gather:
+      return call.out_blocks;
+    case Operation::reduce_scatter:
+    case Operation::scatter:
+    case Operation::all_to_all:
+      return call.in_blocks;
+    default:
+      return nullptr;
+  }
+}
+
 /// An Algorithm's `run_small`, see Engine::run_small.
 template <const Algorithm& algorithm>
 [[gnu::flatten]] Outcome run_in_one_step(Engine& engine, Progress& p, const Call& call, int looks) {
@@ -20,8 +37,10 @@ template <const Algorithm& algorithm>
   const std::uint64_t number = engine.next_step_;
   if (bytes > group.slot_bytes || !engine.may_overwrite(number, bytes)) return Outcome::not_begun;
   // All members must choose the same algorithm, whether they take this path or not. Algorithms for
-  // symmetric memory come first.
-  if ((call.in.window != nullptr || call.out.window != nullptr) &&
+  // symmetric memory and for v-forms come first.
+  // One check for three pointers, which are nearly always null.
+  const auto bits = [](const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); };
+  if ((bits(call.in.window) | bits(call.out.window) | bits(blocks_of<algorithm>(call))) != 0 &&
       !engine.is_chosen(algorithm, call))
     return Outcome::not_begun;
   // The caller of a meeting records the call itself.
@@ -61,6 +80,7 @@ template <const Algorithm& algorithm>
                    .call_number = call_number,
                    .entry = entry,
                    .payload = {count, unit},
+                   .lead = count,
                    .piece = count,
                    .first = number,
                    .steps = 1,

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "transport/shm/blocks.hpp"
+
+namespace rankmesh::shm {
+namespace {
+
+using Word = detail::CallWord;
+
+std::int64_t size_of_group(const Group& group) { return static_cast<std::int64_t>(group.size); }
+
+std::size_t bytes_of_counts(const Group& group, const Call& call) {
+  return sizeof(Word) * static_cast<std::size_t>(detail::call_words(call, size_of_group(group)));
+}
+
+// What fits into a slot beside the counts. If nothing does, Engine::can() refuses the call.
+Payload payload_beside_counts(const Group& group, const Call& call, std::size_t unit) {
+  const std::size_t counts = bytes_of_counts(group, call);
+  if (counts > group.slot_bytes) return {0, unit};
+  return {static_cast<std::int64_t>((group.slot_bytes - counts) / unit), unit};
+}
+
+void publish_counts(const Group& group, const Step& step) {
+  if (step.at != 0) return;
+  std::byte* to = group.payload(group.self, step);
+  const std::int64_t words = detail::call_words(step.call, size_of_group(group));
+  for (std::int64_t i = 0; i < words; ++i, to += sizeof(Word)) {
+    const Word word = i == 0 ? Word{step.call.is_async} : detail::block_word(step.call, i);
+    std::memcpy(to, &word, sizeof word);
+  }
+}
+
+std::size_t bytes_of(std::int64_t count, DataType type) {
+  return static_cast<std::size_t>(count) * size_of(type);
+}
+
+void publish_part(const Group& group, const Step& step, const ConstBuffer& block, std::size_t k) {
+  if (const std::int64_t count = count_in(step, block.count); count != 0)
+    copy_bytes(part_at(group, step, group.self, k), element(block, step.at),
+               bytes_of(count, block.type));
+}
+
+}  // namespace
+
+Payload payload_of_own_block(const Group& group, const Call& call) {
+  return payload_beside_counts(group, call, size_of(call.in.type));
+}
+
+Payload payload_of_all_blocks(const Group& group, const Call& call) {
+  return payload_beside_counts(group, call, size_of(call.in.type) * group.size);
+}
+
+std::byte* part_at(const Group& group, const Step& step, std::size_t member, std::size_t k) {
+  const std::size_t counts = step.at == 0 ? bytes_of_counts(group, step.call) : 0;
+  return group.payload(member, step) + counts + k * bytes_of(step.count, step.call.in.type);
+}
+
+void publish_own_block(const Group& group, const Step& step) {
+  publish_counts(group, step);
+  publish_part(group, step, step.call.in, 0);
+}
+
+void publish_all_blocks(const Group& group, const Step& step) {
+  publish_counts(group, step);
+  const Call& call = step.call;
+  if (has_root(call.operation) && !is_root(group, call)) return;
+  for (std::size_t k = 0; k < group.size; ++k)
+    publish_part(group, step, block_of(call.in, call.in_blocks, k), k);
+}
+
+void collect_part(const Step& step, std::size_t k, const std::byte* from) {
+  const Call& call = step.call;
+  const Buffer block = block_of(call.out, call.out_blocks, k);
+  if (const std::int64_t count = count_in(step, block.count); count != 0)
+    copy_bytes(element(block, step.at), from, bytes_of(count, block.type));
+}
+
+void collect_parts(const Group& group, const Step& step) {
+  for (std::size_t k = 0; k < group.size; ++k)
+    collect_part(step, k,
+                 k == group.self ? element(step.call.in, step.at) : part_at(group, step, k));
+}
+
+bool counts_agree(const Group& group, const Step& step) {
+  if (step.at != 0) return true;
+  const Call& call = step.call;
+  const std::int64_t size = size_of_group(group);
+  return detail::all_block_counts_agree(
+      call.operation, call.root.value(), static_cast<std::int64_t>(group.self), size, 0,
+      detail::call_words(call, size), [&](std::int64_t member, std::int64_t i) {
+        return published_word(group, step, static_cast<std::size_t>(member), i);
+      });
+}
+
+// In a gather or scatter the counts of the root decide. In an all_to_all every member knows its own
+// blocks only. In the other operations, all members have the same counts.
+Lengths lengths_of_blocks(const Group& group, const Step& step) {
+  const Call& call = step.call;
+  const bool is_all_to_all = call.operation == Operation::all_to_all;
+  const std::size_t first = is_all_to_all              ? 0
+                            : has_root(call.operation) ? root_of(call)
+                                                       : group.self;
+  const std::size_t end = is_all_to_all ? group.size : first + 1;
+  Lengths lengths{0, false};
+  for (std::size_t k = first; k < end; ++k)
+    for (std::int64_t i = 1; i <= size_of_group(group); ++i)
+      lengths.longest = std::max(lengths.longest, published_word(group, step, k, i));
+  for (std::size_t k = 0; k < group.size; ++k)
+    if (published_word(group, step, k, 0) != 0) lengths.any_is_async = true;
+  return lengths;
+}
+
+}  // namespace rankmesh::shm
