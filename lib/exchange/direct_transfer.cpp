@@ -34,6 +34,21 @@ void add(std::vector<iovec>& list, std::byte* data, std::int64_t bytes) {
   list.push_back({data, length});
 }
 
+// Returns whether the pieces of all tensors of a stream are long enough to be read directly.
+bool can_be_read(const MovedTensors& tensors, const MessageStream& sent) {
+  const BoundArrays& senders = tensors.senders(sent.step);
+  return !senders.have_gaps() || std::ranges::all_of(sent.parts, [&](const StreamPart& part) {
+    const DataType type = sent.kind_of(part).type();
+    return senders.array(part.tensor, type).bytes_of_piece() >= least_direct_piece;
+  });
+}
+
+// Returns whether the elements of a strip are read to their places.
+bool is_stored_directly(const StreamKind& kind, const LocalArray& target, const Strip& strip) {
+  return target.type() == kind.type() &&
+         std::min(strip.length * kind.width(), target.bytes_of_piece()) >= least_direct_piece;
+}
+
 NodeMemory& memory_of(const RedistributionState& state) {
   return *GroupAccess::runtime(state.group).facts.node_memory;
 }
@@ -53,59 +68,61 @@ DirectTransfer::DirectTransfer(RedistributionState& state, std::function<void(st
       ++exchanges_[i].streams;
       ++unread_[step];
       exchanges_[i].reading[step].ahead.begin(peer.received[step]);
-      exchanges_[i].reading[step].behind.begin(peer.received[step]);
     }
 }
 
 void DirectTransfer::begin_step(TransferStep step) {
   const auto s = static_cast<std::size_t>(step);
-  bool has_published = false;
+  const BoundArrays& senders = state_.tensors.senders(step);
+  const std::uint64_t strides = publish_strides(step);
   for (std::size_t i = 0; i < exchanges_.size(); ++i) {
     if (step == TransferStep::first) post_receive(i);
     const DirectPeer& peer = state_.direct[i];
     if (peer.sent[s].parts.empty()) continue;
-    const bool can_be_read = std::ranges::all_of(peer.sent[s].parts, [&](const StreamPart& part) {
-      return state_.tensors[part.tensor].can_be_read(step);
-    });
-    if (peer.has_short_runs[s] || !can_be_read) {
+    if (peer.has_short_runs[s] || !can_be_read(state_.tensors, peer.sent[s])) {
       Packing& packing = exchanges_[i].packing[s];
       packing.is_used = true;
       packing.walk.begin(peer.sent[s]);
       for (int piece = 0; piece < 2 && !packing.walk.is_at_end(); ++piece) pack(i, s);
       continue;
     }
-    if (!std::exchange(has_published, true)) publish(step);
     send(i, {.kind = Notice::may_read,
-             .step = s,
-             .address = reinterpret_cast<std::uint64_t>(state_.published.tables[s].data())});
+             .step = static_cast<std::uint32_t>(step),
+             .address = reinterpret_cast<std::uint64_t>(senders.addresses().data()),
+             .strides = strides});
   }
 }
 
-void DirectTransfer::publish(TransferStep step) {
-  std::vector<std::int64_t>& table = state_.published.tables[static_cast<std::size_t>(step)];
-  table.resize(state_.table_places.back());
+// Returns the address of the strides; 0 if there are no gaps.
+std::uint64_t DirectTransfer::publish_strides(TransferStep step) {
+  const BoundArrays& senders = state_.tensors.senders(step);
+  if (exchanges_.empty() || !senders.have_gaps()) return 0;
+  std::vector<std::int64_t>& strides = state_.published.strides[static_cast<std::size_t>(step)];
+  strides.resize(state_.tensors.size() * state_.most_axes);
   for (std::size_t t = 0; t < state_.tensors.size(); ++t)
-    state_.tensors[t].publish(step, table.data() + state_.table_places[t]);
+    senders.gaps(t)->store_strides(state_.tensors.kind(t).sender(step).shape,
+                                   strides.data() + t * state_.most_axes);
+  return reinterpret_cast<std::uint64_t>(strides.data());
 }
 
 // Packs the next piece of a stream.
 void DirectTransfer::pack(std::size_t peer, std::size_t step) {
   Packing& packing = exchanges_[peer].packing[step];
   auto& memory = state_.direct[peer].packed[step];
-  const std::int64_t piece =
-      std::min(state_.packed_piece, bytes_of(state_.direct[peer].sent[step]));
+  const std::int64_t piece = std::min(state_.packed_piece, state_.direct[peer].sent[step].bytes);
   if (memory == nullptr)
     memory = std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(2 * piece));
   std::byte* const begin = memory.get() + static_cast<std::int64_t>(packing.next) * piece;
   packing.next = 1 - packing.next;
   std::byte* end = begin;
-  packing.walk.next(packing.walk.next_bytes(piece), [&](const StreamPart& part,
-                                                        const Strip& strip) {
-    end = state_.tensors[part.tensor].pack(static_cast<TransferStep>(step), strip, end, part.type);
-  });
+  packing.walk.next(packing.walk.next_bytes(piece),
+                    [&](std::size_t tensor, const StreamKind& kind, const Strip& strip) {
+                      end = state_.tensors[tensor].pack(static_cast<TransferStep>(step), strip, end,
+                                                        kind.type());
+                    });
   ++packing.on_the_way;
   send(peer, {.kind = Notice::may_read_packed,
-              .step = step,
+              .step = static_cast<std::uint32_t>(step),
               .address = reinterpret_cast<std::uint64_t>(begin),
               .bytes = static_cast<std::uint64_t>(end - begin)});
 }
@@ -178,18 +195,11 @@ void DirectTransfer::end_stream(std::size_t peer) {
 }
 
 bool DirectTransfer::read(std::size_t peer, const Notice& notice) {
-  DirectPeer& of = state_.direct[peer];
-  if (!read_table(of, notice)) return false;
-  const MessageStream& stream = of.received[notice.step];
-  StreamWalk& ahead = exchanges_[peer].reading[notice.step].ahead;
+  if (!read_places(state_.direct[peer], notice)) return false;
+  const StreamWalk& ahead = exchanges_[peer].reading[notice.step].ahead;
   while (!ahead.is_at_end()) {
     const std::int64_t bytes = ahead.next_bytes(RedistributionState::direct_piece);
-    add_piece(
-        peer, notice, bytes, [&](const StreamPart& part, std::int64_t offset, std::int64_t n) {
-          of.memory[notice.step][static_cast<std::size_t>(&part - stream.parts.data())].for_each(
-              offset, n,
-              [&](std::byte* data, std::int64_t count) { add(from_, data, count * part.width()); });
-        });
+    add_piece(peer, notice, bytes);
     store_piece(peer, notice, bytes);
     if (is_refused_) return false;
   }
@@ -207,9 +217,9 @@ bool DirectTransfer::read_packed(std::size_t peer, const Notice& notice) {
     add(to_, state_.direct_scratch.get(), bytes);
     if (!gather(state_.direct[peer], notice)) return false;
     const std::byte* stored = state_.direct_scratch.get();
-    walk.next(bytes, [&](const StreamPart& part, const Strip& strip) {
-      stored = state_.tensors[part.tensor].unpack(static_cast<TransferStep>(notice.step), strip,
-                                                  stored, part.type);
+    walk.next(bytes, [&](std::size_t tensor, const StreamKind& kind, const Strip& strip) {
+      stored = state_.tensors[tensor].unpack(static_cast<TransferStep>(notice.step), strip, stored,
+                                             kind.type());
     });
     count_(bytes);
     from += bytes;
@@ -218,29 +228,29 @@ bool DirectTransfer::read_packed(std::size_t peer, const Notice& notice) {
   return true;
 }
 
-bool DirectTransfer::is_stored_directly(const StreamPart& part, const Strip& strip) const {
-  const LocalArray& target = state_.tensors[part.tensor].target();
-  return target.type() == part.type &&
-         std::min(strip.length * part.width(), target.bytes_of_piece()) >= least_direct_piece;
-}
-
 // Adds the next bytes of a stream to the lists. Elements that cannot be read to their places are
 // read to the scratch memory.
-template <class AddSource>
-void DirectTransfer::add_piece(std::size_t peer, const Notice& notice, std::int64_t bytes,
-                               AddSource&& add_source) {
+void DirectTransfer::add_piece(std::size_t peer, const Notice& notice, std::int64_t bytes) {
+  const std::vector<ArrayGaps>& gaps = state_.direct[peer].gaps[notice.step];
+  Reading& reading = exchanges_[peer].reading[notice.step];
+  reading.behind = reading.ahead;
   scratch_ = state_.direct_scratch.get();
   is_refused_ = false;
-  exchanges_[peer].reading[notice.step].ahead.next(bytes, [&](const StreamPart& part,
-                                                              const Strip& strip) {
-    const LocalArray& target = state_.tensors[part.tensor].target();
-    const bool is_direct = is_stored_directly(part, strip);
-    const std::int64_t run_bytes = strip.length * part.width();
+  reading.ahead.next(bytes, [&](std::size_t tensor, const StreamKind& kind, const Strip& strip) {
+    const LocalArray source{state_.addresses_read[tensor], kind.type(),
+                            notice.strides == 0 ? nullptr : &gaps[tensor]};
+    const LocalArray target =
+        state_.tensors.targets().array(tensor, state_.tensors.kind(tensor).target().type);
+    const bool is_direct = is_stored_directly(kind, target, strip);
+    const std::int64_t run_bytes = strip.length * kind.width();
     for (std::int64_t run = 0; run < strip.count; ++run) {
-      add_source(part, strip.source + run * strip.source_step, strip.length);
+      source.for_each(
+          strip.source + run * strip.source_step, strip.length,
+          [&](std::byte* data, std::int64_t n) { add(from_, data, n * kind.width()); });
       if (is_direct) {
-        target.for_each(strip.target + run * strip.target_step, strip.length,
-                        [&](std::byte* data, std::int64_t n) { add(to_, data, n * part.width()); });
+        target.for_each(
+            strip.target + run * strip.target_step, strip.length,
+            [&](std::byte* data, std::int64_t n) { add(to_, data, n * kind.width()); });
       } else {
         add(to_, scratch_, run_bytes);
         scratch_ += run_bytes;
@@ -255,20 +265,20 @@ void DirectTransfer::add_piece(std::size_t peer, const Notice& notice, std::int6
 // Stores what add_piece() has put into the scratch memory.
 void DirectTransfer::store_piece(std::size_t peer, const Notice& notice, std::int64_t bytes) {
   Reading& reading = exchanges_[peer].reading[notice.step];
-  if (scratch_ != state_.direct_scratch.get() || gathered_ >= most_at_once ||
-      reading.ahead.is_at_end())
-    flush(peer, notice);
+  const bool has_scratch = scratch_ != state_.direct_scratch.get();
+  if (has_scratch || gathered_ >= most_at_once || reading.ahead.is_at_end()) flush(peer, notice);
   if (is_refused_) {
     to_.clear();
     from_.clear();
     gathered_ = 0;
     return;
   }
+  if (!has_scratch) return;
   const std::byte* stored = state_.direct_scratch.get();
-  reading.behind.next(bytes, [&](const StreamPart& part, const Strip& strip) {
-    if (!is_stored_directly(part, strip))
-      stored = state_.tensors[part.tensor].unpack(static_cast<TransferStep>(notice.step), strip,
-                                                  stored, part.type);
+  reading.behind.next(bytes, [&](std::size_t tensor, const StreamKind& kind, const Strip& strip) {
+    const MovedTensor moved = state_.tensors[tensor];
+    if (!is_stored_directly(kind, moved.target, strip))
+      stored = moved.unpack(static_cast<TransferStep>(notice.step), strip, stored, kind.type());
   });
 }
 
@@ -278,25 +288,37 @@ void DirectTransfer::flush(std::size_t peer, const Notice& notice) {
   count_(std::exchange(gathered_, 0));
 }
 
-// Reads where the peer's elements lie. As long as it uses the same memory, nothing is allocated.
-bool DirectTransfer::read_table(DirectPeer& peer, const Notice& notice) {
-  std::vector<std::int64_t>& now = state_.table_read;
-  now.resize(state_.table_places.back());
-  const auto bytes = static_cast<std::int64_t>(now.size() * sizeof(std::int64_t));
-  add(to_, reinterpret_cast<std::byte*>(now.data()), bytes);
-  // NOLINTNEXTLINE(performance-no-int-to-ptr): an address of another process
-  add(from_, reinterpret_cast<std::byte*>(notice.address), bytes);
+// Reads where the peer's elements lie.
+bool DirectTransfer::read_places(DirectPeer& peer, const Notice& notice) {
+  const auto add_table = [&](auto& table, std::uint64_t address) {
+    const auto bytes = static_cast<std::int64_t>(table.size() * sizeof table[0]);
+    add(to_, reinterpret_cast<std::byte*>(table.data()), bytes);
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): an address of another process
+    add(from_, reinterpret_cast<std::byte*>(address), bytes);
+  };
+  add_table(state_.addresses_read, notice.address);
+  if (notice.strides == 0) return gather(peer, notice);
+  state_.strides_read.resize(state_.tensors.size() * state_.most_axes);
+  add_table(state_.strides_read, notice.strides);
   if (!gather(peer, notice)) return false;
-  std::vector<std::int64_t>& known = peer.tables[notice.step];
-  if (known == now) return true;
-  known = now;
-  std::vector<LocalArray>& memory = peer.memory[notice.step];
-  memory.clear();
-  for (const StreamPart& part : peer.received[notice.step].parts)
-    memory.push_back(state_.tensors[part.tensor].memory_of(
-        Rank{peer.member.value()}, static_cast<TransferStep>(notice.step),
-        known.data() + state_.table_places[part.tensor]));
+  find_gaps(peer, notice.step);
   return true;
+}
+
+// Finds the gaps of the peer's tensors, unless it has the same strides as last time.
+void DirectTransfer::find_gaps(DirectPeer& peer, std::size_t step) {
+  if (peer.strides[step] == state_.strides_read) return;
+  peer.strides[step] = state_.strides_read;
+  std::vector<ArrayGaps>& gaps = peer.gaps[step];
+  gaps.resize(state_.tensors.size());
+  for (const StreamPart& part : peer.received[step].parts) {
+    const TensorTransfer& transfer = state_.plan.tensors()[part.tensor];
+    const bool is_forward = static_cast<TransferStep>(step) == TransferStep::forward;
+    const auto shape =
+        (is_forward ? transfer.to : transfer.from).local_shape(Rank{peer.member.value()});
+    gaps[part.tensor].set(shape, std::span{peer.strides[step]}.subspan(
+                                     part.tensor * state_.most_axes, shape.size()));
+  }
 }
 
 // Reads the pieces in the lists. Returns false if the peer has ended or has given up.

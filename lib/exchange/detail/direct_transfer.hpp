@@ -46,10 +46,11 @@ class DirectTransfer {
 
  private:
   struct Notice {
-    enum Kind : std::uint64_t { may_read, may_read_packed, has_read };
-    std::uint64_t kind = may_read;
-    std::uint64_t step = 0;
-    std::uint64_t address = 0;   // of the sender's table, or of the packed piece
+    enum Kind : std::uint32_t { may_read, may_read_packed, has_read };
+    std::uint32_t kind = may_read;
+    std::uint32_t step = 0;
+    std::uint64_t address = 0;   // of the addresses of the sender's memory, or of the packed piece
+    std::uint64_t strides = 0;   // the address of the strides there; 0 if there are no gaps
     std::uint64_t bytes = 0;     // of the packed piece
     std::uint64_t transfer = 0;  // the address of PublishedMemory::transfer
     std::uint64_t number = 0;    // of the transfer
@@ -80,19 +81,17 @@ class DirectTransfer {
 
   void post_receive(std::size_t peer);
   void send(std::size_t peer, const Notice& notice);
-  void publish(TransferStep step);
+  [[nodiscard]] std::uint64_t publish_strides(TransferStep step);
   void pack(std::size_t peer, std::size_t step);
   void take(std::size_t peer);
   void end_stream(std::size_t peer);
   [[nodiscard]] bool read(std::size_t peer, const Notice& notice);
   [[nodiscard]] bool read_packed(std::size_t peer, const Notice& notice);
-  template <class AddSource>
-  void add_piece(std::size_t peer, const Notice& notice, std::int64_t bytes,
-                 AddSource&& add_source);
+  void add_piece(std::size_t peer, const Notice& notice, std::int64_t bytes);
   void store_piece(std::size_t peer, const Notice& notice, std::int64_t bytes);
   void flush(std::size_t peer, const Notice& notice);
-  [[nodiscard]] bool is_stored_directly(const StreamPart& part, const Strip& strip) const;
-  [[nodiscard]] bool read_table(DirectPeer& peer, const Notice& notice);
+  [[nodiscard]] bool read_places(DirectPeer& peer, const Notice& notice);
+  void find_gaps(DirectPeer& peer, std::size_t step);
   [[nodiscard]] bool gather(const DirectPeer& peer, const Notice& notice);
 
   RedistributionState& state_;
