@@ -50,11 +50,10 @@ class DeviceTransfer final : public rankmesh::detail::DeviceSequence {
     if (state_->copies.bytes == 0) return;
     StreamWalk walk;
     walk.begin(state_->copies);
-    walk.next(state_->copies.bytes,
-              [&](std::size_t number, const StreamKind&, const Strip& strip) {
-                const MovedTensor own = tensor(number);
-                before_.add(number, own.source, own.target, strip);
-              });
+    walk.next(state_->copies.bytes, [&](std::size_t number, const StreamKind&, const Strip& strip) {
+      const MovedTensor own = tensor(number);
+      before_.add(number, own.source, own.target, strip);
+    });
   }
 
   void add_send(const DeviceMessage& message) {

@@ -54,8 +54,8 @@ const std::byte* MovedTensor::sent_in_place(TransferStep step, const Strip& stri
 }
 
 std::byte* MovedTensor::received_in_place(TransferStep step, const Strip& strip) const {
-  const bool is_in_place = (step == TransferStep::forward || !kind.has_sums()) && target.is_dense() &&
-                           kind.type_in_message(step) == kind.target().type &&
+  const bool is_in_place = (step == TransferStep::forward || !kind.has_sums()) &&
+                           target.is_dense() && kind.type_in_message(step) == kind.target().type &&
                            is_contiguous(strip, strip.target_step);
   return is_in_place ? target.at(strip.target) : nullptr;
 }
@@ -100,8 +100,8 @@ const std::byte* MovedTensor::unpack(TransferStep step, const Strip& strip,
 }
 
 void MovedTensor::copy(const StreamKind& own, StripCursor& cursor) const {
-  const bool is_plain = source.is_dense() && target.is_dense() && source.type() == target.type() &&
-                        !kind.has_sums();
+  const bool is_plain =
+      source.is_dense() && target.is_dense() && source.type() == target.type() && !kind.has_sums();
   const std::int64_t width = source.width();
   constexpr std::int64_t most = 512;  // elements
   std::byte piece[most * sizeof(double)];

@@ -236,9 +236,8 @@ class Transfer final : public rankmesh::detail::MessageSequence {
     if (arrived_streams_ < state_->received.size() &&
         state_->received[arrived_streams_].step == TransferStep::first)
       return;
-    for_each_sum([](const MovedTensor& tensor, const TensorTransferOfRank& part) {
-      tensor.end_sums(part);
-    });
+    for_each_sum(
+        [](const MovedTensor& tensor, const TensorTransferOfRank& part) { tensor.end_sums(part); });
     has_first_step_ = true;
     direct_.begin_step(TransferStep::forward);
   }

@@ -102,7 +102,6 @@ void RedistributionState::schedule() {
   if (!direct.empty()) {
     for (const TensorTransfer& tensor : plan.tensors())
       most_axes = std::max(most_axes, tensor.from.shape().size());
-    addresses_read.resize(tensors.size());
     direct_scratch = std::make_unique_for_overwrite<std::byte[]>(direct_piece);
   }
   for (const auto* list : {&sent, &received})

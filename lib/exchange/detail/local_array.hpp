@@ -96,8 +96,7 @@ class LocalArray {
   template <class Use>
   void for_each(std::int64_t offset, std::int64_t count, Use&& use) const {
     if (is_dense()) return use(at(offset), count);
-    gaps_->for_each(offset, count,
-                    [&](std::int64_t place, std::int64_t n) { use(at(place), n); });
+    gaps_->for_each(offset, count, [&](std::int64_t place, std::int64_t n) { use(at(place), n); });
   }
 
  private:

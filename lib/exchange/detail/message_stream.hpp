@@ -89,6 +89,8 @@ class StreamWalk {
     enter();
   }
   [[nodiscard]] bool is_at_end() const { return part_ == stream_->parts.size(); }
+  /// Returns the tensor of the next message, which must exist.
+  [[nodiscard]] std::size_t next_tensor() const { return stream_->parts[part_].tensor; }
 
   /// Returns the bytes of the next message, at most `most`.
   [[nodiscard]] std::int64_t next_bytes(std::int64_t most) const {

@@ -35,8 +35,8 @@ class MovedKind {
   /// Throws a UsageError unless the memory fits the places and is of this kind. Cheap if it is
   /// dense.
   /// @param transfer  The tensor, for messages.
-  void check(const TensorTransfer& transfer, const TensorSource& source,
-             const TensorTarget& target, MemoryKind kind) const;
+  void check(const TensorTransfer& transfer, const TensorSource& source, const TensorTarget& target,
+             MemoryKind kind) const;
 
   /// Returns the type of the elements in a message.
   [[nodiscard]] DataType type_in_message(TransferStep step) const {

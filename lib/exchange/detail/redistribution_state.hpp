@@ -47,9 +47,8 @@ struct RedistributionState {
   static constexpr std::int64_t direct_piece = 128 << 10;  // bytes that are converted at a time
   std::int64_t packed_piece = 0;                           // the bytes that are packed at a time
   PublishedMemory published{};
-  std::size_t most_axes = 0;                   // of a tensor
-  std::vector<std::byte*> addresses_read{};    // of a peer
-  std::vector<std::int64_t> strides_read{};    // of a peer
+  std::size_t most_axes = 0;                 // of a tensor
+  std::vector<std::int64_t> strides_read{};  // of a peer
   std::unique_ptr<std::byte[]> direct_scratch{};
 
   /// Throws the errors of a constructor on this rank.

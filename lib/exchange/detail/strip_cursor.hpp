@@ -75,9 +75,9 @@ class StripCursor {
   }
 
  private:
-  const Strip* strips_ = nullptr;        // the present one and those after it
-  std::int64_t run_ = 0, offset_ = 0;    // in the present strip
-  BlockCursor blocks_;                   // used if the strips are not kept
+  const Strip* strips_ = nullptr;      // the present one and those after it
+  std::int64_t run_ = 0, offset_ = 0;  // in the present strip
+  BlockCursor blocks_;                 // used if the strips are not kept
 };
 
 }  // namespace rankmesh::exchange::detail
