@@ -57,25 +57,35 @@ class DirectReader {
     std::size_t first_known = 0, known = 0;
   };
 
+  // Says whose memory is read by the functions below.
+  void choose(Stream from, const DirectNotice& notice) {
+    peer_ = &state_.direct[from.first];
+    notice_ = notice;
+  }
   [[nodiscard]] Reading* furthest_behind(Stream& from);
-  [[nodiscard]] bool read_turn(DirectPeer& peer, Reading& reading);
-  void add_piece(DirectPeer& peer, Reading& reading, std::int64_t bytes);
-  void store_piece(const DirectPeer& peer, Reading& reading, std::int64_t bytes);
-  void flush(const DirectPeer& peer, const DirectNotice& notice);
-  [[nodiscard]] std::byte* address_of(std::size_t tensor, DirectPeer& peer, Reading& reading);
-  [[nodiscard]] const ArrayGaps* gaps_of(std::size_t tensor, const DirectPeer& peer,
-                                         const Reading& reading) const;
-  [[nodiscard]] bool read_gaps(DirectPeer& peer, const DirectNotice& notice);
-  [[nodiscard]] bool read(const DirectPeer& peer, const DirectNotice& notice, std::uint64_t address,
-                          std::byte* to, std::int64_t bytes);
-  [[nodiscard]] bool gather(const DirectPeer& peer, const DirectNotice& notice);
-  [[nodiscard]] bool has_read(int code, const DirectPeer& peer, const DirectNotice& notice,
-                              std::uint64_t transfer);
+  [[nodiscard]] bool read_turn(Reading& reading);
+  void add_strip(const LocalArray& source, const LocalArray& target, const Strip& strip);
+  void store_scratch(StreamWalk& behind, std::int64_t bytes);
+  void flush();
+  // Returns where a tensor lies in the memory of the peer.
+  [[nodiscard]] std::byte* address_of(std::size_t tensor, Reading& reading) {
+    if (tensor - reading.first_known >= reading.known) read_addresses(tensor, reading);
+    return peer_->addresses[notice_.step][tensor - reading.first_known];
+  }
+  void read_addresses(std::size_t tensor, Reading& reading);
+  [[nodiscard]] const ArrayGaps* gaps_of(std::size_t tensor) const;
+  [[nodiscard]] LocalArray target_of(std::size_t tensor) const;
+  [[nodiscard]] bool read_gaps();
+  [[nodiscard]] bool read(std::uint64_t address, std::byte* to, std::int64_t bytes);
+  [[nodiscard]] bool gather();
+  [[nodiscard]] bool has_read(int code, std::uint64_t transfer);
 
   RedistributionState& state_;
   std::function<void(std::int64_t)> count_;
   std::vector<std::array<Reading, 2>> readings_;  // with state_.direct, by step
   std::size_t open_ = 0;
+  DirectPeer* peer_ = nullptr;    // whose memory is read
+  DirectNotice notice_{};         // what it has said about that
   std::vector<iovec> to_, from_;  // the pieces of the next read
   std::int64_t gathered_ = 0;     // their bytes
   bool is_refused_ = false;       // a read of the present turn has failed

@@ -104,12 +104,32 @@ class StreamWalk {
     return bytes;
   }
 
+  /// Returns the bytes of the next parts that fit into `most` as a whole. If there is none, returns
+  /// a piece of the next part.
+  [[nodiscard]] std::int64_t next_parts(std::int64_t most) const {
+    std::int64_t bytes = 0, done = done_;
+    for (std::size_t i = part_; i < stream_->parts.size(); ++i, done = 0) {
+      const std::int64_t left = stream_->kind_of(stream_->parts[i]).bytes() - done;
+      if (left > most - bytes) break;
+      bytes += left;
+    }
+    return bytes > 0 ? bytes : next_bytes(most);
+  }
+
   /// Goes through the next message, and calls use(tensor, kind, strip) for its strips in order.
   template <class Use>
   void next(std::int64_t bytes, Use&& use) {
     while (bytes > 0) {
       const StreamPart part = stream_->parts[part_];
       const StreamKind& kind = stream_->kind_of(part);
+      const std::vector<Strip>& kept = kind.strips().kept();
+      if (done_ == 0 && bytes >= kind.bytes() && !kept.empty()) {  // most parts of small tensors
+        for (const Strip& strip : kept) use(std::size_t{part.tensor}, kind, strip);
+        bytes -= kind.bytes();
+        ++part_;
+        enter();
+        continue;
+      }
       const std::int64_t of_part = std::min(bytes, kind.bytes() - done_);
       for (std::int64_t left = kind.elements_in(of_part); left > 0;) {
         const Strip strip = cursor_.peek(left);

@@ -30,8 +30,11 @@ class MessageStrips {
     kept_.shrink_to_fit();
   }
 
+  /// Returns the strips; nothing if there are many.
+  [[nodiscard]] const std::vector<Strip>& kept() const { return kept_; }
+  [[nodiscard]] const std::vector<TransferBlock>& blocks() const { return *blocks_; }
+
  private:
-  friend class StripCursor;
   const std::vector<TransferBlock>* blocks_;
   std::vector<Strip> kept_;  // empty if there are too many
 };
@@ -41,11 +44,11 @@ class StripCursor {
  public:
   /// Begins with the first strip. The strips must exist as long as the cursor is used.
   void begin(const MessageStrips& strips) {
-    strips_ = strips.kept_.data();
+    strips_ = strips.kept().data();
     run_ = offset_ = 0;
-    if (strips.kept_.empty()) {
+    if (strips.kept().empty()) {
       strips_ = nullptr;
-      blocks_.begin(*strips.blocks_);
+      blocks_.begin(strips.blocks());
     }
   }
 
