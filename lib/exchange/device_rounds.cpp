@@ -77,8 +77,8 @@ class Direction {
   void split(const MessageStream& stream) {
     bool is_open = false;  // whether the last stream may get further parts
     for (const StreamPart& part : stream.parts) {
-      const bool is_small = part.message->elements * part.width() < least_own_message;
-      if (!is_open || !is_small) streams_.push_back({stream.peer, stream.step, {}});
+      const bool is_small = stream.kind_of(part).bytes() < least_own_message;
+      if (!is_open || !is_small) streams_.push_back({stream.peer, stream.step, stream.kinds});
       streams_.back().parts.push_back(part);
       is_open = is_small;
     }
@@ -93,7 +93,7 @@ class Direction {
       if (place + size > end) return;
       messages.push_back({pair.next, bytes, place});
       place += size;
-      pair.walk.next(bytes, [](const StreamPart&, const Strip&) {});
+      pair.walk.skip(bytes);
       if (pair.walk.is_at_end() && ++pair.next < pair.end) pair.walk.begin(streams_[pair.next]);
     }
   }

@@ -47,17 +47,13 @@ class DeviceTransfer final : public rankmesh::detail::DeviceSequence {
 
  private:
   void copy_own() {
-    BlockCursor cursor;
-    for (std::size_t t = 0; t < state_->tensors.size(); ++t)
-      for (const TransferMessage& own : state_->part[t].copies) {
-        cursor.begin(own.blocks);
-        for (std::int64_t left = own.elements; left > 0;) {
-          const Strip strip = cursor.peek(left);
-          before_.add(t, tensor(t).sender(own.step), tensor(t).target(), strip);
-          cursor.pass(strip);
-          left -= strip.elements();
-        }
-      }
+    if (state_->copies.bytes == 0) return;
+    StreamWalk walk;
+    walk.begin(state_->copies);
+    walk.next(state_->copies.bytes, [&](std::size_t number, const StreamKind&, const Strip& strip) {
+      const MovedTensor own = tensor(number);
+      before_.add(number, own.source, own.target, strip);
+    });
   }
 
   void add_send(const DeviceMessage& message) {
@@ -65,16 +61,17 @@ class DeviceTransfer final : public rankmesh::detail::DeviceSequence {
     StreamWalk& walk = sent_[message.stream];
     const std::byte* from = nullptr;
     if (const auto single = walk.single_strip(message.bytes))
-      from = tensor(single->first->tensor).sent_in_place(stream.step, single->second);
+      from = tensor(single->first).sent_in_place(stream.step, single->second);
     const bool is_packed = from == nullptr;
     std::byte* end = state_->device_memory.get() + message.place;
     if (is_packed) from = end;
-    walk.next(message.bytes, [&](const StreamPart& part, const Strip& strip) {
-      if (!is_packed) return;
-      before_.add(part.tensor, tensor(part.tensor).sender(stream.step), {end, part.type, {}, {}},
-                  in_message(strip, false));
-      end += strip.elements() * part.width();
-    });
+    if (!is_packed) walk.skip(message.bytes);
+    if (is_packed)
+      walk.next(message.bytes, [&](std::size_t number, const StreamKind& kind, const Strip& strip) {
+        before_.add(number, tensor(number).sender(stream.step), {end, kind.type()},
+                    in_message(strip, false));
+        end += strip.elements() * kind.width();
+      });
     calls_.push_back({.operation = Operation::send,
                       .in = {from, message.bytes, DataType::uint8, MemoryKind::device},
                       .destination = stream.peer});
@@ -85,16 +82,16 @@ class DeviceTransfer final : public rankmesh::detail::DeviceSequence {
     StreamWalk& walk = received_[message.stream];
     std::byte* to = nullptr;
     if (const auto single = walk.single_strip(message.bytes))
-      to = tensor(single->first->tensor).received_in_place(stream.step, single->second);
+      to = tensor(single->first).received_in_place(stream.step, single->second);
     const bool is_packed = to == nullptr;
     std::byte* end = state_->device_memory.get() + rounds().sent_memory + message.place;
     if (is_packed) to = end;
-    walk.next(message.bytes, [&](const StreamPart& part, const Strip& strip) {
-      if (!is_packed) return;
-      after_.add(part.tensor, {end, part.type, {}, {}}, tensor(part.tensor).target(),
-                 in_message(strip, true));
-      end += strip.elements() * part.width();
-    });
+    if (!is_packed) walk.skip(message.bytes);
+    if (is_packed)
+      walk.next(message.bytes, [&](std::size_t number, const StreamKind& kind, const Strip& strip) {
+        after_.add(number, {end, kind.type()}, tensor(number).target, in_message(strip, true));
+        end += strip.elements() * kind.width();
+      });
     calls_.push_back({.operation = Operation::recv,
                       .out = {to, message.bytes, DataType::uint8, MemoryKind::device},
                       .source = stream.peer});
@@ -108,7 +105,7 @@ class DeviceTransfer final : public rankmesh::detail::DeviceSequence {
   }
 
   [[nodiscard]] const DeviceRounds& rounds() const { return state_->rounds; }
-  MovedTensor& tensor(std::size_t number) { return state_->tensors[number]; }
+  [[nodiscard]] MovedTensor tensor(std::size_t number) const { return state_->tensors[number]; }
 
   std::shared_ptr<RedistributionState> state_;
   std::vector<StreamWalk> sent_, received_;

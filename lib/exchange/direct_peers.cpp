@@ -42,10 +42,19 @@ std::int64_t runs_of(const TransferBlock& block) {
 }
 
 void add(Exchange& exchange, const MessageStream& stream) {
-  for (const StreamPart& part : stream.parts) {
-    exchange.bytes += part.message->elements * part.width();
-    for (const TransferBlock& block : part.message->blocks) exchange.runs += runs_of(block);
-  }
+  std::vector<std::int64_t> runs(stream.kinds->size());
+  for (std::size_t kind = 0; kind < runs.size(); ++kind)
+    for (const TransferBlock& block : (*stream.kinds)[kind].message().blocks)
+      runs[kind] += runs_of(block);
+  for (const StreamPart& part : stream.parts) exchange.runs += runs[part.kind];
+  exchange.bytes += stream.bytes;
+}
+
+// The receiver reads the elements as they lie in the sender's memory.
+void set_types_of_sender(MessageStream& stream, const MovedTensors& tensors) {
+  for (const StreamPart& part : stream.parts)
+    (*stream.kinds)[part.kind].set_type(tensors.kind(part.tensor).sender(stream.step).type);
+  stream.count_bytes();
 }
 
 bool has_short_runs(const MessageStream& stream) {
@@ -59,7 +68,7 @@ bool has_short_runs(const MessageStream& stream) {
 std::vector<DirectPeer> take_direct_streams(RedistributionState& state) {
   const auto& memory = GroupAccess::runtime(state.group).facts.node_memory;
   // Sums are formed in the order of the streams, but direct reads come in any order.
-  if (memory == nullptr || std::ranges::any_of(state.tensors, &MovedTensor::has_sums)) return {};
+  if (memory == nullptr || state.tensors.have_sums()) return {};
   const std::int64_t self = state.group.rank_in_group().value(), ranks = state.group.size();
   // Two pieces for each peer take half of the memory at most.
   state.packed_piece = std::min(most_packed_piece, state.options.memory / (4 * ranks));
@@ -83,8 +92,7 @@ std::vector<DirectPeer> take_direct_streams(RedistributionState& state) {
     const auto take = [&](std::vector<MessageStream>& from, std::array<MessageStream, 2>& to) {
       for (MessageStream& stream : from) {
         if (stream.peer != member) continue;
-        for (StreamPart& part : stream.parts)
-          part.type = state.tensors[part.tensor].type_of_sender(stream.step);
+        set_types_of_sender(stream, state.tensors);
         to[static_cast<std::size_t>(stream.step)] = std::move(stream);
       }
       std::erase_if(from, [](const MessageStream& stream) { return stream.parts.empty(); });

@@ -133,16 +133,14 @@ Work Redistribution::start(std::span<const TensorSource> source,
                                  s.group.name(), source.size(), target.size(), s.tensors.size()),
                      "pass one source and one target per tensor, empty ones where this rank has "
                      "no elements"};
-  for (std::size_t t = 0; t < s.tensors.size(); ++t)
-    s.tensors[t].check(source[t], target[t], s.options.kind);
   if (s.is_running)
     throw UsageError{fmt::format("Redistribution over '{}' is started while its last transfer is "
                                  "in flight",
                                  s.group.name()),
                      "wait for the Work of the last start() first, or use another Redistribution"};
   const bool is_on_device = s.options.kind == MemoryKind::device;
+  s.tensors.bind(source, target, s.options.kind);
   if (is_on_device) s.prepare_device(stream);
-  for (std::size_t t = 0; t < s.tensors.size(); ++t) s.tensors[t].bind(source[t], target[t]);
   const std::int64_t start = s.starts++;
   const rankmesh::detail::SequenceDescription description{
       .function = "redistribution",

@@ -128,7 +128,7 @@ class Transfer final : public rankmesh::detail::MessageSequence {
  private:
   static std::int64_t sum_of(const std::vector<MessageStream>& streams) {
     std::int64_t sum = 0;
-    for (const MessageStream& stream : streams) sum += bytes_of(stream);
+    for (const MessageStream& stream : streams) sum += stream.bytes;
     return sum;
   }
 
@@ -149,16 +149,18 @@ class Transfer final : public rankmesh::detail::MessageSequence {
 
   // The messages are posted before the copies, so that they move meanwhile.
   void begin() {
-    for (std::size_t t = 0; t < tensors().size(); ++t) tensors()[t].begin_sums(state_->part[t]);
+    for_each_sum([](const MovedTensor& tensor, const TensorTransferOfRank& part) {
+      tensor.begin_sums(part);
+    });
     direct_.begin_step(TransferStep::first);
     post_receives();
     post_sends();
-    for (std::size_t t = 0; t < tensors().size(); ++t)
-      for (const TransferMessage& copy : state_->part[t].copies) {
-        tensors()[t].copy(copy);
-        count(copy.elements *
-              static_cast<std::int64_t>(size_of(tensors()[t].type_in_message(copy.step))));
-      }
+    StripCursor cursor;
+    for (const StreamPart& part : state_->copies.parts) {
+      const StreamKind& own = state_->copies.kind_of(part);
+      tensors()[part.tensor].copy(own, cursor);
+      count(own.bytes());
+    }
     end_first_step();
     post_sends();
   }
@@ -169,11 +171,11 @@ class Transfer final : public rankmesh::detail::MessageSequence {
       const std::int64_t bytes = receives_.walk().next_bytes(largest_);
       std::byte* to = nullptr;
       if (const auto single = receives_.walk().single_strip(bytes))
-        to = tensors()[single->first->tensor].received_in_place(stream.step, single->second);
+        to = tensors()[single->first].received_in_place(stream.step, single->second);
       std::byte* packed = nullptr;
       if (to == nullptr) to = packed = receives_.memory().take(bytes);
       if (to == nullptr) return;
-      receives_.walk().next(bytes, [](const StreamPart&, const Strip&) {});
+      receives_.walk().skip(bytes);
       auto pending = state_->messages->start({.operation = Operation::recv,
                                               .tag = state_->tag(),
                                               .out = {to, bytes, DataType::uint8},
@@ -189,15 +191,17 @@ class Transfer final : public rankmesh::detail::MessageSequence {
       const std::int64_t bytes = sends_.walk().next_bytes(largest_);
       const std::byte* from = nullptr;
       if (const auto single = sends_.walk().single_strip(bytes))
-        from = tensors()[single->first->tensor].sent_in_place(stream.step, single->second);
+        from = tensors()[single->first].sent_in_place(stream.step, single->second);
       std::byte* packed = nullptr;
       if (from == nullptr) from = packed = sends_.memory().take(bytes);
       if (from == nullptr) return;
       std::byte* end = packed;
-      sends_.walk().next(bytes, [&](const StreamPart& part, const Strip& strip) {
-        if (packed != nullptr)
-          end = tensors()[part.tensor].pack(stream.step, strip, end, part.type);
-      });
+      if (packed == nullptr) sends_.walk().skip(bytes);
+      if (packed != nullptr)
+        sends_.walk().next(bytes,
+                           [&](std::size_t tensor, const StreamKind& kind, const Strip& strip) {
+                             end = tensors()[tensor].pack(stream.step, strip, end, kind.type());
+                           });
       auto pending = state_->messages->start({.operation = Operation::send,
                                               .tag = state_->tag(),
                                               .in = {from, bytes, DataType::uint8},
@@ -210,10 +214,12 @@ class Transfer final : public rankmesh::detail::MessageSequence {
     const Lane::Message& message = receives_.oldest();
     const MessageStream& stream = state_->received[message.stream];
     const std::byte* from = message.packed;
-    arrived_.next(message.bytes, [&](const StreamPart& part, const Strip& strip) {
-      if (message.packed != nullptr)
-        from = tensors()[part.tensor].unpack(stream.step, strip, from, part.type);
-    });
+    if (from == nullptr) arrived_.skip(message.bytes);
+    if (from != nullptr)
+      arrived_.next(message.bytes,
+                    [&](std::size_t tensor, const StreamKind& kind, const Strip& strip) {
+                      from = tensors()[tensor].unpack(stream.step, strip, from, kind.type());
+                    });
     count(message.bytes);
     if (arrived_.is_at_end()) {
       ++arrived_streams_;
@@ -230,7 +236,8 @@ class Transfer final : public rankmesh::detail::MessageSequence {
     if (arrived_streams_ < state_->received.size() &&
         state_->received[arrived_streams_].step == TransferStep::first)
       return;
-    for (std::size_t t = 0; t < tensors().size(); ++t) tensors()[t].end_sums(state_->part[t]);
+    for_each_sum(
+        [](const MovedTensor& tensor, const TensorTransferOfRank& part) { tensor.end_sums(part); });
     has_first_step_ = true;
     direct_.begin_step(TransferStep::forward);
   }
@@ -240,7 +247,12 @@ class Transfer final : public rankmesh::detail::MessageSequence {
     if (state_->options.progress) state_->options.progress(done_, state_->bytes);
   }
 
-  std::vector<MovedTensor>& tensors() { return state_->tensors; }
+  template <class Use>
+  void for_each_sum(Use&& use) const {
+    if (!tensors().have_sums()) return;
+    for (std::size_t t = 0; t < tensors().size(); ++t) use(tensors()[t], state_->part[t]);
+  }
+  [[nodiscard]] const MovedTensors& tensors() const { return state_->tensors; }
 
   std::shared_ptr<RedistributionState> state_;
   std::int64_t largest_ = 0;  // message, in bytes

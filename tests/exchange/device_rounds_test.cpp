@@ -26,10 +26,9 @@ std::vector<DeviceRounds> rounds_of_all(const TransferPlan& plan, std::int64_t r
   std::vector<DeviceRounds> all;
   for (std::int64_t r = 0; r < ranks; ++r) {
     const TransferOfRank part = plan.of(Rank{r});
-    std::vector<MovedTensor> tensors;
-    for (const TensorTransfer& tensor : plan.tensors()) tensors.emplace_back(tensor, Rank{r});
-    all.push_back(device_rounds(ordered_streams(part, tensors, Rank{r}, ranks, true),
-                                ordered_streams(part, tensors, Rank{r}, ranks, false),
+    const MovedTensors tensors{plan, part, Rank{r}};
+    all.push_back(device_rounds(ordered_streams(part, tensors.kinds(), Rank{r}, ranks, true),
+                                ordered_streams(part, tensors.kinds(), Rank{r}, ranks, false),
                                 RankInGroup{r}, ranks, memory));
     // Only the sizes and the peers are read below: the messages of the part do not live on.
   }

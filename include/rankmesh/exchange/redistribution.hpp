@@ -115,11 +115,13 @@ struct RedistributionOptions {
 ///
 /// Cost: one message per pair of ranks, or one per `memory` / 8 bytes; or two messages of 48 bytes
 /// for a pair that reads directly, or for each packed piece. Memory: `memory` bytes at most, and
-/// 128 KiB for direct reads, for lists that depend on the plan, and four or eight bytes per element
-/// of this rank's target if partial sums are converted. All is allocated by the first start() at
-/// the latest; later transfers allocate only a few objects per message. Device memory for messages
-/// is freed by the destructor, or when the last transfer is complete; this may wait for all work on
-/// the device. Move-only. Thread safety: the rules of the group apply.
+/// 128 KiB for direct reads, 16 bytes per tensor, 8 bytes per tensor and rank that exchanges
+/// elements of it with this one, lists for each different pair of places, 56 bytes and the strides
+/// per source and target if strides are passed, and four or eight bytes per element of this rank's
+/// target if partial sums are converted. All is allocated by the first start() at the latest, or by
+/// the first one with strides; later transfers allocate only a few objects per message. Device
+/// memory for messages is freed by the destructor, or when the last transfer is complete; this may
+/// wait for all work on the device. Move-only. Thread safety: the rules of the group apply.
 class RANKMESH_API Redistribution {
  public:
   /// Creates a redistribution. Collective over the group; blocks. Cost: one all_reduce of 40 bytes,

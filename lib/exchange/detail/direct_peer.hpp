@@ -15,13 +15,26 @@
 
 namespace rankmesh::exchange::detail {
 
+/// What two ranks tell each other about a stream.
+struct DirectNotice {
+  enum Kind : std::uint32_t { may_read, may_read_packed, has_read };
+  std::uint32_t kind = may_read;
+  std::uint32_t step = 0;
+  std::uint64_t address = 0;   ///< of the addresses of the sender's memory, or of the packed piece
+  std::uint64_t strides = 0;   ///< the address of the strides there; 0 if there are no gaps
+  std::uint64_t bytes = 0;     ///< of the packed piece
+  std::uint64_t transfer = 0;  ///< the address of PublishedMemory::transfer
+  std::uint64_t number = 0;    ///< of the transfer
+};
+
 /// What other ranks of the node read to find this rank's memory.
 struct PublishedMemory {
   /// The number of the transfer that is in flight, from 1. It becomes 0 when this rank gives the
   /// transfer up: then its memory may change, and what others have read of it is without meaning.
   std::atomic<std::uint64_t> transfer{0};
-  /// MovedTensor::publish() of all tensors, for each step.
-  std::array<std::vector<std::int64_t>, 2> tables{};
+  /// The strides of all tensors, for each step in which some of them have gaps. Each tensor has
+  /// as many numbers as the one with the most axes.
+  std::array<std::vector<std::int64_t>, 2> strides{};
 };
 
 /// A rank of this node whose memory this rank reads, and the other way round. The arrays are
@@ -34,9 +47,11 @@ struct DirectPeer {
   std::array<bool, 2> has_short_runs{};
   /// Memory for the two pieces of a packed stream that are on the way.
   std::array<std::unique_ptr<std::byte[]>, 2> packed{};
-  /// What the peer has published in its last transfer, and its memory for each part of `received`.
-  std::array<std::vector<std::int64_t>, 2> tables{};
-  std::array<std::vector<LocalArray>, 2> memory{};
+  /// Where some of the tensors lie in the memory of the peer in the present transfer.
+  std::array<std::vector<std::byte*>, 2> addresses{};
+  /// The strides that the peer has published last, and the gaps of its tensors.
+  std::array<std::vector<std::int64_t>, 2> strides{};
+  std::array<std::vector<ArrayGaps>, 2> gaps{};
 };
 
 struct RedistributionState;

@@ -9,8 +9,6 @@
 // elements.
 #pragma once
 
-#include <sys/uio.h>
-
 #include <array>
 #include <cstdint>
 #include <deque>
@@ -19,6 +17,7 @@
 #include <set>
 #include <vector>
 
+#include "direct_reader.hpp"
 #include "redistribution_state.hpp"
 
 namespace rankmesh::exchange::detail {
@@ -45,17 +44,8 @@ class DirectTransfer {
   [[nodiscard]] std::size_t finished() const { return finished_; }
 
  private:
-  struct Notice {
-    enum Kind : std::uint64_t { may_read, may_read_packed, has_read };
-    std::uint64_t kind = may_read;
-    std::uint64_t step = 0;
-    std::uint64_t address = 0;   // of the sender's table, or of the packed piece
-    std::uint64_t bytes = 0;     // of the packed piece
-    std::uint64_t transfer = 0;  // the address of PublishedMemory::transfer
-    std::uint64_t number = 0;    // of the transfer
-  };
   struct Outgoing {
-    Notice notice;
+    DirectNotice notice;
     std::unique_ptr<Pending> pending;
   };
   // A stream that this rank packs.
@@ -65,45 +55,28 @@ class DirectTransfer {
     int on_the_way = 0;    // pieces
     std::size_t next = 0;  // 0 or 1: where the next piece is packed
   };
-  // A stream that this rank reads.
-  struct Reading {
-    StreamWalk ahead, behind;  // what is read, and what is stored
-  };
   struct Exchange {
-    Notice incoming{};
+    DirectNotice incoming{};
     std::unique_ptr<Pending> receive{};
     int streams = 0;  // that are not finished, in both directions
     std::array<Packing, 2> packing{};
-    std::array<Reading, 2> reading{};
     std::deque<Outgoing> outgoing{};
   };
 
   void post_receive(std::size_t peer);
-  void send(std::size_t peer, const Notice& notice);
-  void publish(TransferStep step);
+  void send(std::size_t peer, const DirectNotice& notice);
+  [[nodiscard]] std::uint64_t publish_strides(TransferStep step);
   void pack(std::size_t peer, std::size_t step);
+  void take_notices();
   void take(std::size_t peer);
+  void answer(DirectReader::Stream stream);
   void end_stream(std::size_t peer);
-  [[nodiscard]] bool read(std::size_t peer, const Notice& notice);
-  [[nodiscard]] bool read_packed(std::size_t peer, const Notice& notice);
-  template <class AddSource>
-  void add_piece(std::size_t peer, const Notice& notice, std::int64_t bytes,
-                 AddSource&& add_source);
-  void store_piece(std::size_t peer, const Notice& notice, std::int64_t bytes);
-  void flush(std::size_t peer, const Notice& notice);
-  [[nodiscard]] bool is_stored_directly(const StreamPart& part, const Strip& strip) const;
-  [[nodiscard]] bool read_table(DirectPeer& peer, const Notice& notice);
-  [[nodiscard]] bool gather(const DirectPeer& peer, const Notice& notice);
 
   RedistributionState& state_;
-  std::function<void(std::int64_t)> count_;
   std::vector<Exchange> exchanges_;  // with state_.direct
   std::array<std::int64_t, 2> unread_{};
   std::size_t finished_ = 0;
-  std::vector<iovec> to_, from_;  // the pieces of the next read
-  std::int64_t gathered_ = 0;     // their bytes
-  bool is_refused_ = false;       // a read of the present piece has failed
-  std::byte* scratch_ = nullptr;  // the end of what the present piece has in the scratch memory
+  DirectReader reader_;
 };
 
 }  // namespace rankmesh::exchange::detail

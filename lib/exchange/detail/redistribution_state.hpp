@@ -11,7 +11,7 @@
 #include "direct_peer.hpp"
 #include "group/detail/message_sequence.hpp"
 #include "message_stream.hpp"
-#include "moved_tensor.hpp"
+#include "moved_tensors.hpp"
 #include "rankmesh/exchange/redistribution.hpp"
 #include "rankmesh/group/detail/group_life.hpp"
 #include "ring_memory.hpp"
@@ -25,7 +25,8 @@ struct RedistributionState {
   TransferPlan plan;
   RedistributionOptions options;
   TransferOfRank part{};                  // refers to the plan
-  std::vector<MovedTensor> tensors{};     // refer to the plan
+  MovedTensors tensors{};                 // refer to the plan and to the part
+  MessageStream copies{};                 // this rank's own elements
   std::vector<MessageStream> sent{};      // by messages, in the order in which they move
   std::vector<MessageStream> received{};  // by messages, in the order in which they move
   std::vector<DirectPeer> direct{};       // whose memory this rank reads, and that read its memory
@@ -46,9 +47,8 @@ struct RedistributionState {
   static constexpr std::int64_t direct_piece = 128 << 10;  // bytes that are converted at a time
   std::int64_t packed_piece = 0;                           // the bytes that are packed at a time
   PublishedMemory published{};
-  std::vector<std::size_t>
-      table_places{};                      // of each tensor in PublishedMemory::tables, and the end
-  std::vector<std::int64_t> table_read{};  // of a peer
+  std::size_t most_axes = 0;                 // of a tensor
+  std::vector<std::int64_t> strides_read{};  // of a peer
   std::unique_ptr<std::byte[]> direct_scratch{};
 
   /// Throws the errors of a constructor on this rank.
@@ -66,8 +66,9 @@ struct RedistributionState {
 /// only a window of messages at a time: the first message that is not complete is in the windows of
 /// both of its ranks. Ranks send to their successors in the group first, then to the ranks two
 /// places further on, and so on, so all of them send and receive all the time.
+/// @param kinds  See MovedTensors::kinds().
 [[nodiscard]] std::vector<MessageStream> ordered_streams(const TransferOfRank& part,
-                                                         const std::vector<MovedTensor>& tensors,
+                                                         const std::vector<MovedKind>& kinds,
                                                          Rank self, std::int64_t ranks, bool sends);
 
 /// Starts a transfer with the memory to which the tensors are bound.
