@@ -102,12 +102,13 @@ struct RedistributionOptions {
 /// in the same round. Elements are sent and received in place if they are contiguous and belong to
 /// a tensor of which the two ranks exchange 64 KiB or more, and if they are not in symmetric
 /// memory. Memory that the program has registered with the NCCL communicator itself must not be
-/// passed. Other elements are copied on the device: one copy, in two dimensions, for each sequence
-/// of runs at equal distances. Types are not converted, and partial sums are refused. start()
-/// queues everything, so the host does not wait, unless NCCL connects two ranks that have not
-/// exchanged messages before. Several transfers of one object may be in flight. All members must
-/// issue the operations of the group on device memory in the same order, and transfers are among
-/// these operations.
+/// passed. Other elements are copied on the device: runs of at most 16 KiB by a kernel, 64
+/// sequences of runs at equal distances in one launch; longer runs, and all runs in builds without
+/// nvcc, by one copy in two dimensions for each sequence. Types are not converted, and partial sums
+/// are refused. start() queues everything, so the host does not wait, unless NCCL connects two
+/// ranks that have not exchanged messages before. Several transfers of one object may be in flight.
+/// All members must issue the operations of the group on device memory in the same order, and
+/// transfers are among these operations.
 ///
 /// Types: floats are converted if the types of the places differ. A message has the smaller one of
 /// both types. The conversion rounds to the nearest value, ties to even; a float64 that becomes a
