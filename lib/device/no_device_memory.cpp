@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Device memory for builds without the headers of CUDA.
+#include "device/ordered_memory.hpp"
 #include "device/stream_memory.hpp"
 #include "rankmesh/device/device_buffer.hpp"
 
@@ -48,5 +49,8 @@ void copy_rows_in_order(std::byte*, std::int64_t, const std::byte*, std::int64_t
 }
 void wait_for(StreamRef) { fail(); }
 void trim_pools() noexcept {}
+
+OrderedMemory::OrderedMemory(std::size_t) { fail(); }
+void OrderedMemory::note_use(StreamRef) noexcept {}
 
 }  // namespace rankmesh::device

@@ -2,6 +2,7 @@
 #include "device/stream_memory.hpp"
 
 #include <cstdint>
+#include <exception>
 #include <limits>
 #include <map>
 #include <mutex>
@@ -90,7 +91,15 @@ void* allocate_for_all_streams(std::size_t bytes) {
   return memory;
 }
 
-void free_after_device(void* memory) noexcept { detail::release(memory); }
+void free_after_device(void* memory) noexcept {
+  if (memory == nullptr) return;
+  try {
+    drain(Deadline{default_timeout()});  // cudaFree does not wait for the uses of a pool's memory
+  } catch (const std::exception&) {
+    return;
+  }
+  detail::release(memory);
+}
 
 void* allocate_pinned(std::size_t bytes) {
   void* memory = nullptr;

@@ -31,7 +31,8 @@ void free_in_order(void* memory, StreamRef stream);
 void require_no_capture(StreamRef stream);
 /// Allocates memory that all streams can use at once. Does not wait for other work on the device.
 [[nodiscard]] void* allocate_for_all_streams(std::size_t bytes);
-/// Frees memory of the functions above at once. May wait for all work on the device.
+/// Waits for all work on the device, and frees memory of the functions above. If the work does not
+/// end within default_timeout(), the memory is never freed.
 void free_after_device(void* memory) noexcept;
 
 /// Allocates and frees page-locked host memory. Both may wait for all work on the device.

@@ -1,9 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "detail/device_copies.hpp"
 
+#include "device/kernels/load.hpp"
+#include "device/kernels/move_rows.hpp"
 #include "device/stream_memory.hpp"
 
 namespace rankmesh::exchange::detail {
+namespace {
+
+// Longer rows are worth a copy of CUDA each.
+constexpr std::int64_t most_bytes_of_kernel = 16 << 10;
+
+}  // namespace
 
 void DeviceCopies::add(std::size_t tensor, const LocalArray& from, const LocalArray& to,
                        const Strip& strip) {
@@ -51,10 +59,16 @@ void DeviceCopies::add(Rows rows) {
 }
 
 void DeviceCopies::queue(StreamRef stream) {
+  std::vector<device::RowsToMove> short_rows;
   for (const Rows& rows : list_)
-    device::copy_rows_in_order(rows.to, rows.to_step, rows.from, rows.from_step, rows.bytes,
-                               rows.count, stream);
+    if (rows.bytes <= most_bytes_of_kernel && device::has_kernels())
+      short_rows.push_back(
+          {rows.to, rows.from, rows.bytes, rows.count, rows.to_step, rows.from_step});
+    else
+      device::copy_rows_in_order(rows.to, rows.to_step, rows.from, rows.from_step, rows.bytes,
+                                 rows.count, stream);
   list_.clear();
+  if (!short_rows.empty()) device::launch(short_rows, stream);
 }
 
 }  // namespace rankmesh::exchange::detail

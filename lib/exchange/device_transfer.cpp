@@ -7,9 +7,13 @@
 
 #include "detail/device_copies.hpp"
 #include "detail/redistribution_state.hpp"
+#include "group/detail/connection.hpp"
+#include "rankmesh/group/detail/group_access.hpp"
 
 namespace rankmesh::exchange::detail {
 namespace {
+
+using rankmesh::detail::GroupAccess;
 
 // The streams of one direction, from the beginning.
 std::vector<StreamWalk> walks_of(const std::vector<MessageStream>& streams) {
@@ -18,11 +22,21 @@ std::vector<StreamWalk> walks_of(const std::vector<MessageStream>& streams) {
   return walks;
 }
 
+// Notes at its end, after an error too, that work on the stream uses the memory for messages.
+struct UseOfMemory {
+  RedistributionState& state;
+  StreamRef stream;
+  ~UseOfMemory() {
+    if (state.device_memory) state.device_memory->note_use(stream);
+  }
+};
+
 class DeviceTransfer final : public rankmesh::detail::DeviceSequence {
  public:
   explicit DeviceTransfer(std::shared_ptr<RedistributionState> state) : state_{std::move(state)} {}
 
   void queue(StreamRef stream, const Issue& issue) override {
+    const UseOfMemory use{*state_, stream};
     copy_own();
     before_.queue(stream);
     sent_ = walks_of(rounds().sent);
@@ -62,8 +76,8 @@ class DeviceTransfer final : public rankmesh::detail::DeviceSequence {
     const std::byte* from = nullptr;
     if (const auto single = walk.single_strip(message.bytes))
       from = tensor(single->first).sent_in_place(stream.step, single->second);
-    const bool is_packed = from == nullptr;
-    std::byte* end = state_->device_memory.get() + message.place;
+    const bool is_packed = from == nullptr || is_registered(from);
+    std::byte* end = state_->device_memory->data() + message.place;
     if (is_packed) from = end;
     if (!is_packed) walk.skip(message.bytes);
     if (is_packed)
@@ -83,8 +97,8 @@ class DeviceTransfer final : public rankmesh::detail::DeviceSequence {
     std::byte* to = nullptr;
     if (const auto single = walk.single_strip(message.bytes))
       to = tensor(single->first).received_in_place(stream.step, single->second);
-    const bool is_packed = to == nullptr;
-    std::byte* end = state_->device_memory.get() + rounds().sent_memory + message.place;
+    const bool is_packed = to == nullptr || is_registered(to);
+    std::byte* end = state_->device_memory->data() + rounds().sent_memory + message.place;
     if (is_packed) to = end;
     if (!is_packed) walk.skip(message.bytes);
     if (is_packed)
@@ -95,6 +109,12 @@ class DeviceTransfer final : public rankmesh::detail::DeviceSequence {
     calls_.push_back({.operation = Operation::recv,
                       .out = {to, message.bytes, DataType::uint8, MemoryKind::device},
                       .source = stream.peer});
+  }
+
+  // NCCL must not get registered memory for a message that has ordinary memory on the other side,
+  // which this rank does not know.
+  [[nodiscard]] bool is_registered(const std::byte* memory) const {
+    return GroupAccess::connection(state_->group).device()->is_registered(memory);
   }
 
   // Returns a strip whose elements are dense on one side, because they are in a message.

@@ -8,6 +8,7 @@
 
 #include "detail/differing_arguments.hpp"
 #include "detail/redistribution_state.hpp"
+#include "device/stream_memory.hpp"
 #include "group/detail/mesh_runtime.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/base/hash.hpp"
@@ -95,8 +96,7 @@ void RedistributionState::prepare_device(StreamRef stream) {
                                  group.name()),
                      "start it outside of the graph"};
   const auto size = static_cast<std::size_t>(rounds.sent_memory + rounds.received_memory);
-  if (device_memory == nullptr && size > 0)
-    device_memory.reset(static_cast<std::byte*>(device::allocate_for_all_streams(size)));
+  if (!device_memory && size > 0) device_memory.emplace(size);
 }
 
 }  // namespace detail
@@ -141,14 +141,17 @@ Work Redistribution::start(std::span<const TensorSource> source,
   const bool is_on_device = s.options.kind == MemoryKind::device;
   s.tensors.bind(source, target, s.options.kind);
   if (is_on_device) s.prepare_device(stream);
-  const std::int64_t start = s.starts++;
+  const std::int64_t start = s.starts;
   const rankmesh::detail::SequenceDescription description{
       .function = "redistribution",
       .activity = fmt::format("{}.redistribution {}, transfer {}", s.group.name(), s.number, start),
       .identity = fmt::format("redistribution {} {}", s.number, start)};
-  if (is_on_device)
-    return GroupAccess::start(s.group, description, stream, detail::make_device_sequence(state_));
-  return GroupAccess::start(s.group, description, detail::make_sequence(state_));
+  Work work =
+      is_on_device
+          ? GroupAccess::start(s.group, description, stream, detail::make_device_sequence(state_))
+          : GroupAccess::start(s.group, description, detail::make_sequence(state_));
+  ++s.starts;  // a start that was refused has no number: other members do not know of it
+  return work;
 }
 
 }  // namespace rankmesh::exchange

@@ -58,8 +58,30 @@ void OperationsInFlight::add(std::shared_ptr<AsyncOperation> operation) {
     ++polled_;
     OpenRuntimes::instance().begin_polled();
   }
+  if (operation->is_on_device) forget_ended_on_device();
   ++in_flight_of_process;
   list_.push_back(std::move(operation));
+}
+
+// Two at each new operation, so that a program whose streams wait for its operations, and never its
+// host, does not collect events.
+void OperationsInFlight::forget_ended_on_device() {
+  for (int looks = 0; looks < 2; ++looks) {
+    const auto oldest = std::ranges::find_if(
+        list_, [](const auto& o) { return o->is_on_device && o->unseen == nullptr; });
+    if (oldest == list_.end() || !look(std::shared_ptr{*oldest})) return;
+  }
+}
+
+// Tests an operation for which nobody waits. If it fails, the next wait for it throws.
+bool OperationsInFlight::look(const std::shared_ptr<AsyncOperation>& operation) {
+  try {
+    return test(*operation);
+  } catch (const Error& error) {
+    operation->failure = error.message();
+    operation->unseen = std::current_exception();
+    return false;
+  }
 }
 
 void OperationsInFlight::forget(const AsyncOperation& operation) {
@@ -178,15 +200,8 @@ bool OperationsInFlight::cancel(AsyncOperation& operation, WaitMonitor& monitor,
 }
 
 void OperationsInFlight::progress() {
-  for (const auto& operation :
-       std::vector{list_}) {  // a copy, because operations that end are removed from the list
-    try {
-      (void)test(*operation);
-    } catch (const Error& error) {
-      operation->failure = error.message();
-      operation->unseen = std::current_exception();
-    }
-  }
+  // A copy, because operations that end are removed from the list.
+  for (const auto& operation : std::vector{list_}) (void)look(operation);
 }
 
 void OperationsInFlight::advance_polled() {

@@ -48,8 +48,10 @@ std::string register_with(const Connection& connection, nccl::SymmetricMemory& m
     begin();
   control.monitor.wait([&] { return comm.is_ready(); }, registration_point(connection.group),
                        control.deadline());
-  return fmt::format("'{}' {}", connection.group.name,
-                     nccl::to_string(memory.finish_registration()));
+  const auto kind = memory.finish_registration();
+  if (kind != nccl::SymmetricMemory::Registration::none)
+    transport.note_registered(memory.data(), memory.bytes());
+  return fmt::format("'{}' {}", connection.group.name, nccl::to_string(kind));
 }
 
 }  // namespace

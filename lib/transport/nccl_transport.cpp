@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "transport/detail/nccl_transport.hpp"
 
+#include <algorithm>
 #include <array>
 #include <chrono>
+#include <functional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -176,6 +178,13 @@ std::unique_ptr<Pending> NcclTransport::queue_after(StreamRef stream,
 std::unique_ptr<Pending> NcclTransport::end_of(StreamRef stream) {
   const bool is_known = last_issue_.stream == stream.native();
   return end_of_work(stream, is_known ? last_issue_.is_captured : is_capturing(stream), context_);
+}
+
+bool NcclTransport::is_registered(const std::byte* address) const {
+  const std::less_equal<const std::byte*> is_below;
+  return std::ranges::any_of(registered_, [&](std::span<const std::byte> memory) {
+    return is_below(memory.data(), address) && !is_below(memory.data() + memory.size(), address);
+  });
 }
 
 void NcclTransport::wait(StreamRef stream, const Deadline& deadline) {

@@ -5,6 +5,11 @@
 #include <cuda_runtime_api.h>
 #include <doctest/doctest.h>
 
+#include <atomic>
+#include <chrono>
+#include <thread>
+#include <vector>
+
 #include "device/test_platform.hpp"
 #include "rankmesh/device/device_buffer.hpp"
 #include "rankmesh/device/stream.hpp"
@@ -91,6 +96,42 @@ TEST_CASE("steps of expert dispatch allocate nothing, free nothing and wait for 
   CHECK(after.allocations == before.allocations);
   CHECK(after.pinned == before.pinned);
   CHECK(after.pool_growths == before.pool_growths);
+  mesh.close();
+}
+
+TEST_CASE("a dispatcher that is destroyed waits for the work that uses its memory") {
+  if (!test_platform::is_double()) return;  // holds the device
+  Mesh mesh{MPI_COMM_WORLD, "ep=auto", test_platform::options()};
+  auto& ep = mesh["ep"];
+  const device::Stream stream = device::Stream::create();
+  const auto next = static_cast<std::int32_t>((ep.rank_in_group().value() + 1) % ep.size());
+  const DeviceBuffer<float> tokens{std::span<const float>{std::vector<float>{4, 5}}}, rows{2},
+      weights{2}, out{2};
+  std::atomic<bool> is_open = false;
+  std::jthread opens;
+  {
+    ExpertDispatcher dispatcher{ep, ExpertMap::contiguous(ep.size(), ep.size())};
+    const ExpertRoute route = OnDevice{stream}.route(dispatcher, {next, next}, 1);
+    const auto step = [&] {
+      dispatcher.dispatch(route, tokens.span(), rows.span(), stream);
+      dispatcher.combine(route, rows.span(), weights.span(), out.span(), stream);
+    };
+    step();  // the members connect to each other
+    stream.wait(Deadline{Deadline::Duration{30}});
+    const auto hold = [](void* flag) {
+      while (!*static_cast<std::atomic<bool>*>(flag))
+        std::this_thread::sleep_for(std::chrono::milliseconds{1});
+    };
+    REQUIRE(cudaLaunchHostFunc(stream.native(), hold, &is_open) == cudaSuccess);
+    step();
+    wait_for_all();
+    opens = std::jthread{[&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds{50});
+      is_open = true;
+    }};
+  }
+  CHECK(is_open);
+  CHECK(stream.query());
   mesh.close();
 }
 

@@ -38,6 +38,7 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
 // NOLINTBEGIN(bugprone-suspicious-include)
 #include "device/kernels/expert_rows.cu"
 #include "device/kernels/move_pieces.cu"
+#include "device/kernels/move_rows.cu"
 // NOLINTEND(bugprone-suspicious-include)
 
 namespace rankmesh::device {
@@ -48,6 +49,7 @@ bool has_kernels() noexcept { return std::getenv("RANKMESH_TEST_NO_KERNELS") == 
 void load_kernels() noexcept {
   load_expert_rows();
   load_move_pieces();
+  load_move_rows();
 }
 
 }  // namespace rankmesh::device

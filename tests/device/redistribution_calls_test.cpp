@@ -178,3 +178,104 @@ TEST_CASE("a rank that does not start a transfer in device memory ends the wait 
   mesh.abort();
   wait_for_all();
 }
+
+TEST_CASE("operations that streams wait for are forgotten when they have ended") {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
+  const TensorTransfer moved =
+      transfer("[12,8] f32 @ tp=N : (tp, _)", "[12,8] f32 @ tp=N : (_, tp)");
+  Redistribution move{
+      mesh["tp"], plan_transfer(moved.from, moved.to), {.kind = MemoryKind::device}};
+  Placed in{moved.from}, out{moved.to};
+  const DeviceBuffer<float> sum{8};
+  const Stream stream = Stream::create();
+  const auto steps = [&](int count) {
+    for (int step = 0; step < count; ++step) {
+      move.start(in.source(), out.target(), stream).wait();
+      mesh["tp"].all_reduce_async(sum.span(), ReduceOp::sum, stream).wait();
+      if (step % 10 == 0) stream.wait(Deadline{Deadline::Duration{30}});
+    }
+    return test_platform::cuda().events;
+  };
+  (void)steps(300);  // the record of the calls keeps events too, up to a limit
+  const long before = test_platform::cuda().events;
+  CHECK(steps(400) < before + 400);
+  mesh.close();
+}
+
+TEST_CASE("a transfer that was refused on one member has no number") {
+  NEEDS_RANKS(2);
+  MeshOptions options = test_platform::short_timeout();
+  options.check = false;
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
+  const TensorTransfer moved =
+      transfer("[64,48] f32 @ tp=N : (tp, _)", "[64,48] f32 @ tp=N : (_, tp)");
+  Redistribution move{
+      mesh["tp"], plan_transfer(moved.from, moved.to), {.kind = MemoryKind::device}};
+  Placed in{moved.from}, out{moved.to};
+  if (rank() == 0) {
+    NcclGroup batch{mesh};
+    CHECK_THROWS_AS((void)move.start(in.source(), out.target()), UsageError);
+    batch.end();
+  }
+  move.start(in.source(), out.target()).wait(Deadline::Duration{30});
+  if (rank() != size() - 1) {
+    Work work = move.start(in.source(), out.target());
+    const auto error = thrown_by<TimeoutError>([&] { work.wait(Deadline::Duration{1}); });
+    CHECK(error.message().starts_with("tp.redistribution 0, transfer 1 did not end"));
+  }
+  wait_for_all();
+  mesh.abort();
+  wait_for_all();
+}
+
+TEST_CASE(
+    "symmetric memory is packed, because the other side of a message may be ordinary memory") {
+  NEEDS_RANKS(2);
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
+  // Parts of 64 KiB move without a copy otherwise.
+  const auto shape = std::to_string(size() * 65536);
+  const TensorTransfer moved =
+      transfer("[" + shape + "] u8 @ tp=N : (tp)", "[" + shape + "] u8 @ tp=N on 1-L,0 : (tp)");
+  Redistribution move{
+      mesh["tp"], plan_transfer(moved.from, moved.to), {.kind = MemoryKind::device}};
+  const auto symmetric = mesh.allocate_symmetric<std::uint8_t, MemoryKind::device>(65536, {"tp"});
+  const auto ordinary =
+      on_device(std::vector<std::uint8_t>(65536, static_cast<std::uint8_t>(rank() + 1)));
+  const DeviceBuffer<std::uint8_t> out{65536};
+  const Stream stream = Stream::create();
+  move.start(ordinary.span(), symmetric, stream).wait();
+  move.start(symmetric, out.span(), stream).wait();
+  stream.wait(Deadline{Deadline::Duration{30}});
+  const int sender = (rank() + size() - 2) % size();
+  CHECK(out.download(stream) ==
+        std::vector<std::uint8_t>(65536, static_cast<std::uint8_t>(sender + 1)));
+  mesh.close();
+}
+
+TEST_CASE(
+    "the memory for messages stays until the work that uses it has ended, after an abort too") {
+  if (!test_platform::is_double()) return;  // counts allocations
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
+  const TensorTransfer moved =
+      transfer("[64,48] f32 @ tp=N : (tp, _)", "[64,48] f32 @ tp=N : (_, tp)");
+  Placed in{moved.from}, out{moved.to};
+  const Stream stream = Stream::create();
+  const long before = test_platform::cuda().allocations;
+  const long memory = size() > 1 ? 1 : 0;  // one rank has no messages
+  std::atomic<bool> is_open = false;
+  {
+    Redistribution move{
+        mesh["tp"], plan_transfer(moved.from, moved.to), {.kind = MemoryKind::device}};
+    move.start(in.source(), out.target(), stream).wait(Deadline::Duration{30});
+    REQUIRE(cudaLaunchHostFunc(stream.native(), wait_until_open, &is_open) == cudaSuccess);
+    (void)move.start(in.source(), out.target(), stream);
+    wait_for_all();
+    mesh.abort();
+  }
+  CHECK(test_platform::cuda().allocations == before + memory);
+  is_open = true;
+  for (int turn = 0; turn < 10'000 && test_platform::cuda().allocations > before; ++turn)
+    std::this_thread::sleep_for(std::chrono::milliseconds{1});
+  CHECK(test_platform::cuda().allocations == before);
+  wait_for_all();
+}

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -99,7 +101,52 @@ std::vector<TensorTransfer> shifted_parts(int tensors) {
                                      transfer(shape + " : (tp)", shape + " on 1-L,0 : (tp)"));
 }
 
+// Takes the paths of a build without nvcc, on the doubles.
+struct WithoutKernels {
+  WithoutKernels() { setenv("RANKMESH_TEST_NO_KERNELS", "1", 1); }
+  ~WithoutKernels() { unsetenv("RANKMESH_TEST_NO_KERNELS"); }
+};
+
+// Returns the operations of the device in a transfer.
+long long operations_of(const std::function<void()>& transfer) {
+  const long long before = test_platform::cuda().operations;
+  transfer();
+  REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
+  return test_platform::cuda().operations - before;
+}
+
 }  // namespace
+
+TEST_CASE("kernels copy short runs in few launches") {
+  NEEDS_RANKS(2);
+  if (!test_platform::is_double()) return;  // counts operations
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
+  const TensorTransfer moved = transfer("[64,48,40] f32 @ tp=N : (tp:cyclic, _, _)",
+                                        "[64,48,40] f32 @ tp=N : (_, _, tp:cyclic(3))");
+  Placed in{moved.from, 3}, out{moved.to, 5};
+  Redistribution move{
+      mesh["tp"], plan_transfer(moved.from, moved.to), {.kind = MemoryKind::device}};
+  const auto once = [&] { move.start(in.source(), out.target()).wait(); };
+  once();  // the members connect to each other
+  const long long loads = test_platform::cuda().late_loads;
+  const long long with_kernels = operations_of(once);
+  CHECK(test_platform::cuda().late_loads == loads);
+  const WithoutKernels without;
+  CHECK(operations_of(once) > 10 * with_kernels);
+  mesh.close();
+}
+
+TEST_CASE("tensors in device memory move without kernels too") {
+  const WithoutKernels without;
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
+  for (const auto& [from, to] : pairs) {
+    CAPTURE(from);
+    CAPTURE(to);
+    check_moves(mesh["tp"], {transfer(from, to)}, {.memory = 1024, .target_gap = 5});
+    check_moves(mesh["tp"], {transfer(from, to)});
+  }
+  mesh.close();
+}
 
 TEST_CASE("tensors in device memory move between places, with and without gaps") {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};

@@ -100,12 +100,15 @@ struct RedistributionOptions {
 /// Device memory: with `kind = MemoryKind::device`, NCCL carries the messages on the group's own
 /// stream, in rounds of at most 256 sends and receives per rank. The two ranks of a message have it
 /// in the same round. Elements are sent and received in place if they are contiguous and belong to
-/// a tensor of which the two ranks exchange 64 KiB or more. Other elements are copied on the
-/// device: one copy, in two dimensions, for each sequence of runs at equal distances. Types are not
-/// converted, and partial sums are refused. start() queues everything, so the host does not wait,
-/// unless NCCL connects two ranks that have not exchanged messages before. Several transfers of one
-/// object may be in flight. All members must issue the operations of the group on device memory in
-/// the same order, and transfers are among these operations.
+/// a tensor of which the two ranks exchange 64 KiB or more, and if they are not in symmetric
+/// memory. Memory that the program has registered with the NCCL communicator itself must not be
+/// passed. Other elements are copied on the device: runs of at most 16 KiB by a kernel, 64
+/// sequences of runs at equal distances in one launch; longer runs, and all runs in builds without
+/// nvcc, by one copy in two dimensions for each sequence. Types are not converted, and partial sums
+/// are refused. start() queues everything, so the host does not wait, unless NCCL connects two
+/// ranks that have not exchanged messages before. Several transfers of one object may be in flight.
+/// All members must issue the operations of the group on device memory in the same order, and
+/// transfers are among these operations.
 ///
 /// Types: floats are converted if the types of the places differ. A message has the smaller one of
 /// both types. The conversion rounds to the nearest value, ties to even; a float64 that becomes a
@@ -120,8 +123,8 @@ struct RedistributionOptions {
 /// per source and target if strides are passed, and four or eight bytes per element of this rank's
 /// target if partial sums are converted. All is allocated by the first start() at the latest, or by
 /// the first one with strides; later transfers allocate only a few objects per message. Device
-/// memory for messages is freed by the destructor, or when the last transfer is complete; this may
-/// wait for all work on the device. Move-only. Thread safety: the rules of the group apply.
+/// memory for messages is freed after the last transfer that uses it, and the host does not wait for
+/// that. Move-only. Thread safety: the rules of the group apply.
 class RANKMESH_API Redistribution {
  public:
   /// Creates a redistribution. Collective over the group; blocks. Cost: one all_reduce of 40 bytes,
@@ -158,6 +161,10 @@ class RANKMESH_API Redistribution {
   /// @throws UnsupportedError if the memory is on a device and `kind` is host memory. Nothing was
   /// sent.
   /// @throws ClosedError if the mesh is closed or the group is broken.
+  /// @throws CudaError if the device has no memory for messages. Nothing was sent, and start() may
+  /// be called again; the other members wait meanwhile.
+  /// @throws NcclError if NCCL fails, or TimeoutError if NCCL connects two ranks and one of them
+  /// does not come. The group is broken afterwards.
   [[nodiscard]] Work start(std::span<const TensorSource> source,
                            std::span<const TensorTarget> target, StreamRef stream = {});
   /// Does the same for a plan of a single tensor.

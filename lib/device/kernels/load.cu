@@ -8,6 +8,7 @@ bool has_kernels() noexcept { return true; }
 void load_kernels() noexcept {
   load_expert_rows();
   load_move_pieces();
+  load_move_rows();
 }
 
 }  // namespace rankmesh::device

@@ -17,5 +17,6 @@ void load_kernels() noexcept;
 // Each source with kernels has such a function. load_kernels() calls all of them.
 void load_expert_rows() noexcept;
 void load_move_pieces() noexcept;
+void load_move_rows() noexcept;
 
 }  // namespace rankmesh::device

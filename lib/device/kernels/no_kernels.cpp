@@ -3,6 +3,7 @@
 #include "device/kernels/expert_rows.hpp"
 #include "device/kernels/load.hpp"
 #include "device/kernels/move_pieces.hpp"
+#include "device/kernels/move_rows.hpp"
 #include "rankmesh/base/error.hpp"
 
 namespace rankmesh::device {
@@ -23,5 +24,7 @@ void launch(const GatherRows&, StreamRef) { fail_without_kernels(); }
 void launch(const WeightedSum&, StreamRef) { fail_without_kernels(); }
 // Operations along an axis use copies of CUDA's runtime in this build.
 void launch(const MovePieces&, StreamRef) { fail_without_kernels(); }
+// So do redistributions.
+void launch(std::span<const RowsToMove>, StreamRef) { fail_without_kernels(); }
 
 }  // namespace rankmesh::device

@@ -4,9 +4,10 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
-#include "device/stream_memory.hpp"
+#include "device/ordered_memory.hpp"
 #include "device_rounds.hpp"
 #include "direct_peer.hpp"
 #include "group/detail/message_sequence.hpp"
@@ -41,7 +42,7 @@ struct RedistributionState {
   // For device memory. The messages of one transfer follow those of another on the group's stream,
   // so several transfers may be in flight.
   DeviceRounds rounds{};
-  std::unique_ptr<std::byte, device::FreeAfterDevice> device_memory{};
+  std::optional<device::OrderedMemory> device_memory{};
 
   // For direct reads.
   static constexpr std::int64_t direct_piece = 128 << 10;  // bytes that are converted at a time

@@ -107,6 +107,8 @@ class OperationsInFlight {
 
  private:
   void forget(const AsyncOperation& operation);
+  void forget_ended_on_device();
+  bool look(const std::shared_ptr<AsyncOperation>& operation);
   void fail(AsyncOperation& operation, const Error& why);
 
   void end_polled();

@@ -2,6 +2,7 @@
 // The interface of transports for device memory, without the headers of CUDA and NCCL.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 
@@ -35,6 +36,10 @@ class DeviceTransport : public Transport {
   /// @param queue  Gets the group's own stream.
   [[nodiscard]] virtual std::unique_ptr<Pending> queue_after(
       StreamRef stream, const std::function<void(StreamRef)>& queue) = 0;
+  /// Notes that memory is registered with the communicator until that ends.
+  virtual void note_registered(const std::byte* memory, std::size_t bytes) = 0;
+  /// Returns whether memory at this address was noted as registered.
+  [[nodiscard]] virtual bool is_registered(const std::byte* address) const = 0;
   /// Returns how the communicator was created; null if there is none.
   [[nodiscard]] virtual const BootstrapReport* bootstrap() const = 0;
 };

@@ -2,11 +2,14 @@
 // The transport for device memory over NCCL.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "device_transport.hpp"
 #include "nccl_context.hpp"
@@ -62,6 +65,10 @@ class NcclTransport final : public DeviceTransport {
   void wait(StreamRef stream, const Deadline& deadline) override;
   [[nodiscard]] std::unique_ptr<Pending> queue_after(
       StreamRef stream, const std::function<void(StreamRef)>& queue) override;
+  void note_registered(const std::byte* memory, std::size_t bytes) override {
+    registered_.emplace_back(memory, bytes);
+  }
+  [[nodiscard]] bool is_registered(const std::byte* address) const override;
   [[nodiscard]] const BootstrapReport* bootstrap() const override { return &report_; }
 
   [[nodiscard]] nccl::Communicator& communicator() { return *comm_; }
@@ -88,6 +95,7 @@ class NcclTransport final : public DeviceTransport {
   OwnStream stream_;
   BootstrapReport report_;
   int least_compute_capability_;
+  std::vector<std::span<const std::byte>> registered_;
   // The stream of the last call, and whether it was captured.
   struct {
     std::optional<const void*> stream;
@@ -112,6 +120,8 @@ class LocalDeviceTransport final : public DeviceTransport {
   void wait(StreamRef stream, const Deadline& deadline) override;
   [[nodiscard]] std::unique_ptr<Pending> queue_after(
       StreamRef stream, const std::function<void(StreamRef)>& queue) override;
+  void note_registered(const std::byte*, std::size_t) override {}
+  [[nodiscard]] bool is_registered(const std::byte*) const override { return false; }
   [[nodiscard]] const BootstrapReport* bootstrap() const override { return nullptr; }
 
  private:

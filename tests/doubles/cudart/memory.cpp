@@ -141,15 +141,17 @@ cudaError_t cudaMalloc(void** pointer, size_t bytes) {
   return record(allocate(pointer, bytes, current_device()));
 }
 
-// As the real one, it waits for the device: a queued operation may still use the memory.
+// As the real one, it waits for the device: a queued operation may still use the memory. For memory
+// that was allocated in stream order, it waits for nothing ("Stream-Ordered Memory Allocator" in
+// the CUDA Programming Guide): the driver assumes that all uses have ended.
 cudaError_t cudaFree(void* pointer) {
   if (pointer == nullptr) return cudaSuccess;
   if (const cudaError_t error = usable(); error != cudaSuccess) return record(error);
   if (capture_forbids_unsafe_calls()) return record(cudaErrorStreamCaptureUnsupported);
   const Found found = find_memory(pointer, 0);
   if (found.place != Place::device || found.base != pointer) return record(cudaErrorInvalidValue);
-  if (!broken("free_waits")) wait_implicitly(found.device);
-  forget_pooled(pointer);
+  const bool is_pooled = forget_pooled(pointer) && !broken("pool_free");
+  if (!is_pooled && !broken("free_waits")) wait_implicitly(found.device);
   return record(release(pointer));
 }
 

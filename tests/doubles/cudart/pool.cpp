@@ -107,12 +107,13 @@ bool capturing(cudaStream_t handle) {
   return stream && stream->capture;
 }
 
-void forget_pooled(void* pointer) {
+bool forget_pooled(void* pointer) {
   std::lock_guard lock(pools().mutex);
   const auto found = pools().memory.find(pointer);
-  if (found == pools().memory.end()) return;
+  if (found == pools().memory.end()) return false;
   found->second.pool->used -= found->second.bytes;
   pools().memory.erase(found);
+  return true;
 }
 
 void shrink_pools() {

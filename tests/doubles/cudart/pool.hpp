@@ -6,8 +6,8 @@
 
 namespace fake {
 
-// cudaFree may free memory of a pool too.
-void forget_pooled(void* pointer);
+// cudaFree may free memory of a pool too. Returns whether the memory came from a pool.
+bool forget_pooled(void* pointer);
 // After a stream, an event or the device was synchronised, a pool gives back what it does not use,
 // as far as it holds more than its release threshold.
 void shrink_pools();

@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "config.hpp"
@@ -60,6 +61,7 @@ struct ncclComm : std::enable_shared_from_this<ncclComm> {
       0;  // of the batches that this process put on streams, the latest of this communicator
   std::vector<std::uint64_t> sent, received;  // messages per peer
   std::map<int, fake::Reduction> reductions;
+  std::map<const void*, std::pair<const char*, std::size_t>> registered;  // by handle
   int next_reduction = ncclNumOps;
 };
 
@@ -76,6 +78,9 @@ long live_comms();
 // The same on all ranks; what it is cannot be foreseen. The communicator must have been
 // initialised.
 std::uint64_t hash_of(const Comm& comm);
+
+// Whether the memory was registered with the communicator, as a buffer or as a window.
+bool is_registered(Comm& comm, const void* memory);
 
 // The first error stays.
 void set_error(Comm& comm, const Outcome& outcome);

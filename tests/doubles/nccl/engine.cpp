@@ -76,7 +76,8 @@ Outcome run_one_by_one(Comm& comm, const std::vector<Operation>& operations, con
       continue;
     }
     const std::size_t bytes = o.count * type_bytes(o.type);
-    const Label label{ticket.messages[message++], fake_send, o.type};
+    const void* memory = o.kind == fake_send ? o.send : o.receive;
+    const Label label{ticket.messages[message++], fake_send, o.type, is_registered(comm, memory)};
     if (o.kind == fake_send)
       sends.push_back({o.root, static_cast<const char*>(o.send), bytes, label});
     else

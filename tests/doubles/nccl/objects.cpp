@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What hangs on a communicator: reductions, registrations, windows; and memory for them.
+#include <algorithm>
 #include <cstring>
 #include <set>
 
@@ -48,7 +49,27 @@ Outcome check_registered(const void* buffer, std::size_t bytes) {
   return {};
 }
 
+void register_range(Comm& comm, const void* handle, const void* memory, std::size_t bytes) {
+  std::lock_guard lock(comm.mutex);
+  comm.registered[handle] = {static_cast<const char*>(memory), bytes};
+}
+
+void forget_range(Comm& comm, const void* handle) {
+  std::lock_guard lock(comm.mutex);
+  comm.registered.erase(handle);
+}
+
 }  // namespace
+
+bool is_registered(Comm& comm, const void* memory) {
+  std::lock_guard lock(comm.mutex);
+  const auto* address = static_cast<const char*>(memory);
+  return std::any_of(comm.registered.begin(), comm.registered.end(), [&](const auto& entry) {
+    const auto& [begin, bytes] = entry.second;
+    return begin <= address && address < begin + bytes;
+  });
+}
+
 }  // namespace fake
 
 using namespace fake;
@@ -108,6 +129,7 @@ ncclResult_t ncclCommRegister(const ncclComm_t handle, void* buffer, size_t byte
   if (!bad.ok()) return report(bad);
   *out = new char;
   remember(handles().registrations, *out, totals().registrations);
+  register_range(*comm, *out, buffer, bytes);
   return ncclSuccess;
 }
 
@@ -116,6 +138,7 @@ ncclResult_t ncclCommDeregister(const ncclComm_t handle, void* registration) {
   if (Outcome bad = enter(handle, comm); !bad.ok()) return report(bad);
   if (!forget(handles().registrations, registration, totals().registrations))
     return report(failed(ncclInvalidArgument, "CommDeregister: not a live registration"));
+  forget_range(*comm, registration);
   delete static_cast<char*>(registration);
   return ncclSuccess;
 }
@@ -137,9 +160,10 @@ ncclResult_t ncclCommWindowRegister(ncclComm_t handle, void* buffer, size_t byte
     if (Outcome fault = injected_window_failure(*comm); !fault.ok()) return fault;
     return broken("window_meets") ? Outcome{} : meet(*comm, Meeting::window);
   };
-  job.deliver = [handle, window] {
+  job.deliver = [comm, handle, window, buffer, bytes] {
     *window = new ncclWindow_vidmem{handle};
     remember(handles().windows, *window, totals().windows);
+    register_range(*comm, *window, buffer, bytes);
   };
   return add({}, std::move(job));
 }
@@ -154,6 +178,7 @@ ncclResult_t ncclCommWindowDeregister(ncclComm_t handle, ncclWindow_t window) {
   }
   if (!forget(handles().windows, window, totals().windows))
     return report(failed(ncclInvalidArgument, "CommWindowDeregister: not a live window"));
+  forget_range(*comm, window);
   delete window;
   return ncclSuccess;
 }

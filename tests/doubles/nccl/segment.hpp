@@ -58,6 +58,7 @@ struct alignas(64) Channel {
   std::uint64_t tag;
   std::int32_t kind;
   std::int32_t type;
+  std::int32_t is_registered;
   alignas(64) char data[chunk_bytes];
 };
 

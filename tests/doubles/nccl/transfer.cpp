@@ -87,6 +87,7 @@ class Batch {
     box.tag = message.label.tag;
     box.kind = message.label.kind;
     box.type = message.label.type;
+    box.is_registered = message.label.is_registered;
     box.full = 1;
     comm_.seat.segment.ring(peer);
     lane.moved += piece;
@@ -116,6 +117,14 @@ class Batch {
   bool fits(const Channel& box, const Incoming& message) {
     const bool same = box.total == message.bytes && box.tag == message.label.tag &&
                       box.kind == message.label.kind && box.type == message.label.type;
+    if (same && box.is_registered != message.label.is_registered && !broken("both_registered")) {
+      problem =
+          failed(ncclInvalidUsage,
+                 "of a message from rank %d to rank %d, only the memory of the %s is "
+                 "registered",
+                 message.peer, comm_.seat.rank, box.is_registered != 0 ? "sender" : "receiver");
+      return false;
+    }
     if (same) return true;
     if (broken("message_check") && box.total <= message.bytes) return true;
     problem = failed(ncclInvalidUsage,

@@ -15,6 +15,7 @@ struct Label {
   std::uint64_t tag = 0;
   int kind = 0;
   int type = 0;
+  int is_registered = 0;  // the memory of a message
 };
 
 struct Outgoing {

@@ -41,6 +41,29 @@ TEST_CASE("free waits for queued work, free in stream order does not") {
   });
 }
 
+TEST_CASE("free of memory from a pool waits for nothing") {
+  CHECK_RANKS(1, Settings{}, [](Rank) {
+    const auto stream = new_stream();
+    int* p;
+    REQUIRE_SAME(cudaMallocAsync(reinterpret_cast<void**>(&p), 64, stream), 0);
+    REQUIRE_SAME(cudaStreamSynchronize(stream), 0);
+    std::atomic<bool> is_open{false}, ran{false};
+    REQUIRE_SAME(fake_cuda_enqueue(stream,
+                                   [&] {
+                                     for (int turn = 0; turn < 2000 && !is_open; ++turn)
+                                       std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                                     ran = true;
+                                   }),
+                 0);
+    REQUIRE_SAME(cudaFree(p), 0);
+    REQUIRE_RANK(!ran.load());
+    REQUIRE_SAME(count().allocations, 0);
+    REQUIRE_SAME(count().device_waits, 0);
+    is_open = true;
+    REQUIRE_SAME(cudaStreamSynchronize(stream), 0);
+  });
+}
+
 TEST_CASE("a copy in two dimensions moves rows, in stream order and inside its allocations") {
   CHECK_RANKS(1, Settings{}, [](Rank) {
     char *from = nullptr, *to = nullptr;

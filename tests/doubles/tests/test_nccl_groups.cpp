@@ -204,6 +204,27 @@ TEST_CASE("a send and a receive of different length are an error on both sides")
   });
 }
 
+TEST_CASE("a message whose memory is registered on one side only is an error") {
+  CHECK_RANKS(2, short_wait, [](Rank rank) {
+    const ncclComm_t comm = make_comm(rank);
+    int* x = device(std::vector<int>(100));
+    void* handle = nullptr;
+    const auto move = [&] {
+      if (rank.number == 0) return ncclSend(x + 20, 4, ncclInt32, 1, comm, nullptr);
+      return ncclRecv(x + 20, 4, ncclInt32, 0, comm, nullptr);
+    };
+    NCCL_OK(ncclCommRegister(comm, x, 400, &handle));
+    NCCL_OK(move());
+    CUDA_OK(cudaDeviceSynchronize());
+    rank.barrier();
+    if (rank.number == 1) NCCL_OK(ncclCommDeregister(comm, handle));
+    NCCL_OK(move());
+    REQUIRE_SAME(wait_for_error(comm), ncclInvalidUsage);
+    REQUIRE_RANK(says(comm, "only the memory of the sender is registered"));
+    NCCL_OK(ncclCommAbort(comm));
+  });
+}
+
 TEST_CASE("a send that meets another collective is an error") {
   CHECK_RANKS(2, short_wait, [](Rank rank) {
     const ncclComm_t comm = make_comm(rank);

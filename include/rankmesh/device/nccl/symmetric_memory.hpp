@@ -34,6 +34,8 @@ class RANKMESH_API SymmetricMemory {
 
   /// Returns the address of the memory on this rank's device.
   [[nodiscard]] std::byte* data() const noexcept { return data_; }
+  /// Returns the size of the memory in bytes: a multiple of the page size, at least what was asked.
+  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
 
   /// Begins to register the memory with a communicator, which must be ready. Next call
   /// wait_until_ready() of the communicator, and then finish_registration().
