@@ -17,9 +17,8 @@ constexpr std::size_t most_requests = 2;
 // The segments of this node while they are created.
 class Creation {
  public:
-  Creation(ControlPlane& control, const Placement& placement,
-           const std::vector<SegmentRequest>& requests)
-      : node_{control, placement}, requests_{requests}, activity_{requests.back().activity} {}
+  Creation(NodeMembers members, const std::vector<SegmentRequest>& requests)
+      : node_{std::move(members)}, requests_{requests}, activity_{requests.back().activity} {}
 
   std::vector<NodeSegment> run() {
     std::vector<NodeSegment> segments(requests_.size());
@@ -29,8 +28,8 @@ class Creation {
     for (std::size_t s = 0; s < requests_.size(); ++s) {
       if (requests_[s].bytes == 0) continue;
       if (const auto [error, member] = worst_[s]; error != 0) {
-        segments[s].error = segment_error(requests_[s].activity, files_[s].size(), member,
-                                          static_cast<int>(node_.ranks().size()), error);
+        segments[s].error =
+            segment_error(requests_[s].activity, files_[s].size(), member, node_.size(), error);
       } else {
         segments[s].segment = SharedSegment{files_[s]};
         segments[s].descriptor = files_[s].release_descriptor();
@@ -104,7 +103,14 @@ NodeSegment::~NodeSegment() {
 
 std::vector<NodeSegment> make_node_segments(ControlPlane& control, const Placement& placement,
                                             const std::vector<SegmentRequest>& requests) {
-  return Creation{control, placement, requests}.run();
+  return Creation{NodeMembers{control, placement}, requests}.run();
+}
+
+NodeSegment make_group_segment(ControlPlane& control, const GroupDescription& group,
+                               const mpi::Members& members, const SegmentRequest& request) {
+  return std::move(Creation{NodeMembers{control, members, group.ranks, group.identity}, {request}}
+                       .run()
+                       .front());
 }
 
 }  // namespace rankmesh::detail
