@@ -14,7 +14,7 @@ bool is_routed_to_mpi(const GroupDescription& group, const RouteTable& routes) {
   return std::ranges::any_of(routes.rules(), [&](const RouteRule& rule) {
     if (rule.source == RouteSource::builtin || rule.transport != "mpi") return false;
     return std::ranges::any_of(group.names, [&](const std::string& name) {
-      return rule.fits({.name = name.substr(0, name.find('[')),
+      return rule.fits({.name = group.name_in_routes(name),
                         .ranks = group.ranks.size(),
                         .nodes = group.nodes,
                         .own_cores = group.has_own_cores});

@@ -107,34 +107,31 @@ RankSet checked(const detail::MeshState& state, std::span<const Rank> ranks,
   return set;
 }
 
-// Meets the other members of a new group, and agrees with them on its number and on whether it gets
-// a communicator. A name is local, and a rule for this name may ask for a communicator on some
-// members only.
-detail::GroupCommunicator meet(detail::MeshState& state, detail::GroupDescription& group) {
-  const mpi::CommunicatorView& mesh = state.control->comm();
-  if (group.ranks.size() == 1) return detail::make_communicator(group, mesh, false);
-  bool is_needed = detail::needs_communicator(
-      group, {state.options, state.runtime->facts.routes, *state.shared, state.device != nullptr});
+// Meets the other members of a new group, and agrees with them on its number.
+void meet(detail::MeshState& state, detail::GroupDescription& group) {
+  if (group.ranks.size() == 1) return;
   const auto [identity, offers] =
       state.rendezvous.join(*state.control, group.ranks_of_mesh(), "new_group " + group.name,
-                            call_text(group.ranks, group.name), state.numbers.offer(is_needed));
+                            call_text(group.ranks, group.name), state.numbers.offer());
   group.identity = identity;
   group.number = state.numbers.take(offers);
-  for (const detail::GroupOffer& offer : offers)
-    is_needed = is_needed || offer.needs_communicator != 0;
-  return detail::make_communicator(group, mesh, is_needed);
 }
 
 std::shared_ptr<GroupCoordinator> open_dynamic(detail::MeshState& state, RankSet ranks,
                                                const std::string& given_name) {
   std::string name = name_or_default(given_name, ranks);
   detail::GroupDescription group = describe(state, std::move(name), std::move(ranks));
-  detail::GroupCommunicator comm = meet(state, group);
+  meet(state, group);
+  const mpi::CommunicatorView& mesh = state.control->comm();
+  detail::GroupCommunicator comm = detail::make_communicator(
+      group, mesh,
+      detail::needs_communicator(group, {state.options, state.runtime->facts.routes, *state.shared,
+                                         state.device != nullptr}));
   detail::Recordings recordings = detail::recordings_of(
       *state.control, group, state.device != nullptr || !state.options.transports.empty());
   auto shared = state.shared->make_dynamic_transport(group, comm.members, recordings.host);
   if (shared.transport == nullptr && !comm.members.have_communicator())
-    comm = detail::make_communicator(group, state.control->comm(), true);
+    comm = detail::make_communicator(group, mesh, true);
   auto device = open_device(state, group, comm.view());
   auto own = open_own_transports(state, group, comm.view());
   return add_dynamic(state, std::move(group), std::move(comm), std::move(shared), std::move(device),

@@ -14,8 +14,8 @@ constexpr auto most_bits =
 
 }  // namespace
 
-GroupOffer GroupNumbers::offer(bool needs_communicator) const {
-  GroupOffer offer{.needs_communicator = needs_communicator ? 1U : 0U};
+GroupOffer GroupNumbers::offer() const {
+  GroupOffer offer;
   std::int64_t next = first_ + most_bits;
   for (const std::int64_t number : used_) {
     const std::int64_t bit = number - first_;
@@ -28,7 +28,7 @@ GroupOffer GroupNumbers::offer(bool needs_communicator) const {
 }
 
 std::int64_t GroupNumbers::take(std::span<const GroupOffer> others) {
-  GroupOffer all = offer(false);
+  GroupOffer all = offer();
   for (const GroupOffer& other : others) {
     all.next = std::max(all.next, other.next);
     for (std::size_t word = 0; word < all.used.size(); ++word) all.used[word] |= other.used[word];

@@ -48,6 +48,12 @@ struct GroupDescription {
 
   /// Returns the ranks as MPI numbers them on the communicator of the mesh, in group order.
   [[nodiscard]] std::vector<int> ranks_of_mesh() const;
+  /// Returns the name that the rules of routes have for a coordinator. Rules name families. Names
+  /// of dynamic groups are for messages and may differ between members, so no rule names them; a
+  /// duplicate `dp[key]` follows the rules of its family.
+  [[nodiscard]] std::string name_in_routes(const std::string& coordinator) const {
+    return families.empty() ? "" : coordinator.substr(0, coordinator.find('['));
+  }
   /// Returns whether members of this mesh have created the group together: it is none of one rank,
   /// and the program did not make its communicator.
   [[nodiscard]] bool has_peers() const { return ranks.size() > 1 && !is_adopted; }

@@ -14,7 +14,6 @@ struct GroupOffer {
   std::uint64_t next = 0;  ///< A number above all that the member uses.
   /// Which of the first numbers of dynamic groups the member uses: one bit each.
   std::array<std::uint64_t, 4> used{};
-  std::uint64_t needs_communicator = 0;  ///< 1 if the group needs one in the eyes of the member.
 };
 
 /// The numbers of the dynamic groups of this rank; see GroupDescription::number. They follow the
@@ -26,7 +25,7 @@ class GroupNumbers {
   explicit GroupNumbers(std::int64_t of_plan) : first_{of_plan + 1} {}
 
   /// Returns what this rank tells the other members of a new group.
-  [[nodiscard]] GroupOffer offer(bool needs_communicator) const;
+  [[nodiscard]] GroupOffer offer() const;
   /// Takes a number for a new group. The same on all members, because all of them have the same
   /// offers. If all numbers of GroupOffer::used are in use, the number is the highest
   /// GroupOffer::next.

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Groups that are created while the mesh is open. Inside a node, they create no communicator before
+// native_mpi() asks for it; the calls of MPI are counted through its profiling interface. The tags,
+// the memory and the files of closed groups are used again.
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <numeric>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "rankmesh/exchange/message.hpp"
+#include "rankmesh/rankmesh.hpp"
+
+using rankmesh::GroupCoordinator;
+using rankmesh::Mesh;
+using rankmesh::Rank;
+
+namespace {
+
+long creations = 0;
+long sends = 0;
+int highest_tag = 0;
+
+int sent_with(int tag) {
+  ++sends;
+  return highest_tag = std::max(highest_tag, tag);
+}
+
+}  // namespace
+
+// The library's calls come through here. NOLINTBEGIN
+#define CREATES(name, parameters, arguments) \
+  extern "C" int MPI_##name parameters {     \
+    ++creations;                             \
+    return PMPI_##name arguments;            \
+  }
+CREATES(Comm_create, (MPI_Comm c, MPI_Group g, MPI_Comm* r), (c, g, r))
+CREATES(Comm_create_group, (MPI_Comm c, MPI_Group g, int tag, MPI_Comm* r), (c, g, tag, r))
+CREATES(Comm_split, (MPI_Comm c, int colour, int key, MPI_Comm* r), (c, colour, key, r))
+CREATES(Comm_split_type, (MPI_Comm c, int type, int key, MPI_Info i, MPI_Comm* r),
+        (c, type, key, i, r))
+CREATES(Comm_dup, (MPI_Comm c, MPI_Comm* r), (c, r))
+CREATES(Comm_dup_with_info, (MPI_Comm c, MPI_Info i, MPI_Comm* r), (c, i, r))
+CREATES(Comm_idup, (MPI_Comm c, MPI_Comm* r, MPI_Request* q), (c, r, q))
+extern "C" int MPI_Send(const void* b, int n, MPI_Datatype t, int to, int tag, MPI_Comm c) {
+  sent_with(tag);
+  return PMPI_Send(b, n, t, to, tag, c);
+}
+extern "C" int MPI_Isend(const void* b, int n, MPI_Datatype t, int to, int tag, MPI_Comm c,
+                         MPI_Request* r) {
+  sent_with(tag);
+  return PMPI_Isend(b, n, t, to, tag, c, r);
+}
+extern "C" int MPI_Sendrecv(const void* b, int n, MPI_Datatype t, int to, int tag, void* in, int m,
+                            MPI_Datatype u, int from, int with, MPI_Comm c, MPI_Status* s) {
+  sent_with(tag);
+  return PMPI_Sendrecv(b, n, t, to, tag, in, m, u, from, with, c, s);
+}
+// NOLINTEND
+
+namespace {
+
+constexpr int tags = 32768;  // of a group on the communicator of the mesh
+int own_rank = 0;
+bool is_right = true;
+
+void expect(bool condition, const std::string& what) {
+  if (condition) return;
+  is_right = false;
+  std::fprintf(stderr, "rank %d: %s\n", own_rank, what.c_str());
+}
+
+std::vector<Rank> first_ranks(int count) {
+  std::vector<Rank> ranks;
+  for (int r = 0; r < count; ++r) ranks.emplace_back(r);
+  return ranks;
+}
+
+// Collectives that shared memory carries, and those that it does not.
+void use_collectives(GroupCoordinator& group, const std::string& name) {
+  const auto k = static_cast<int>(group.size());
+  const auto self = static_cast<int>(group.rank_in_group().value());
+  for (const std::size_t n : {std::size_t{3}, std::size_t{60000}}) {
+    std::vector<int> sum(n, self + 1);
+    group.all_reduce(sum);
+    expect(sum == std::vector<int>(n, k * (k + 1) / 2), name + ": all_reduce");
+    std::vector<int> product(n, self + 1);
+    group.all_reduce(product, [](int a, int b) { return a > b ? a : b; });
+    expect(product == std::vector<int>(n, k), name + ": all_reduce with a function");
+    std::vector<int> word(n, self);
+    group.broadcast_async(word, k - 1).wait();
+    expect(word == std::vector<int>(n, k - 1), name + ": broadcast_async");
+
+    std::vector<std::size_t> counts;
+    std::vector<int> all, expected;
+    for (int m = 0; m < k; ++m) {
+      counts.push_back(n + static_cast<std::size_t>(m));
+      expected.insert(expected.end(), counts.back(), m);
+    }
+    all.resize(expected.size());
+    group.all_gather_v(std::vector<int>(counts[static_cast<std::size_t>(self)], self), all, counts);
+    expect(all == expected, name + ": all_gather_v");
+    const std::vector<std::size_t> own(static_cast<std::size_t>(k), n);
+    std::vector<int> in(n * own.size(), self), out(in.size());
+    group.all_to_all_v_async(in, out, own, own).wait();
+    for (int m = 0; m < k; ++m)
+      expect(out[n * static_cast<std::size_t>(m)] == m, name + ": all_to_all_v_async");
+  }
+  group.barrier();
+}
+
+// Messages of any size, and objects.
+void use_messages(GroupCoordinator& group, const std::string& name) {
+  const auto before =
+      static_cast<int>((group.rank_in_group().value() + group.size() - 1) % group.size());
+  const auto self = static_cast<int>(group.rank_in_group().value());
+  for (const std::size_t n : {std::size_t{3}, std::size_t{60000}}) {
+    std::vector<int> received(n);
+    group.send_recv(std::vector<int>(n, self), received, rankmesh::next, rankmesh::prev, 7);
+    expect(received == std::vector<int>(n, before), name + ": send_recv");
+    std::vector<std::byte> bytes(n, static_cast<std::byte>(self));
+    const auto all = rankmesh::exchange::all_gather_messages(group, bytes);
+    expect(all[static_cast<std::size_t>(before)] ==
+               rankmesh::exchange::Bytes(n, static_cast<std::byte>(before)),
+           name + ": all_gather_messages");
+  }
+}
+
+// The messages of two groups with the same members do not meet, even if they have the same tags
+// and are received in another order.
+void use_both(GroupCoordinator& one, GroupCoordinator& other) {
+  const auto before = static_cast<int>(one.prev_rank().value());
+  for (const std::size_t n : {std::size_t{3}, std::size_t{60000}}) {
+    const std::vector<int> first(n, own_rank), second(n, 100 + own_rank);
+    std::vector<int> from_one(n), from_other(n);
+    auto a = one.send_async(first, rankmesh::next);
+    auto b = other.send_async(second, rankmesh::next);
+    auto c = other.recv_async(from_other, rankmesh::prev);
+    auto d = one.recv_async(from_one, rankmesh::prev);
+    for (auto* work : {&c, &d}) work->wait();
+    for (auto* work : {&a, &b}) work->wait();
+    expect(from_one == std::vector<int>(n, before), "messages of the first of two groups");
+    expect(from_other == std::vector<int>(n, 100 + before), "messages of the second group");
+  }
+  // Members of two groups with common members call collectives in flight at the same time.
+  std::vector<int> x(60000, 1), y(60000, 2);
+  auto a = one.all_reduce_async(x, [](int v, int w) { return v + w; });
+  auto b = other.all_reduce_async(y, [](int v, int w) { return v + w; });
+  b.wait();
+  a.wait();
+  expect(x.front() == one.size() && y.back() == 2 * other.size(), "collectives of two groups");
+}
+
+// The formula of docs/performance.md: a note to each other member; then the first member tells the
+// others where the memory is, they answer, and it tells them the outcome.
+void check_messages(Mesh& mesh, int size) {
+  sends = 0;
+  const auto group = mesh.new_group(first_ranks(size));
+  expect(sends == (own_rank == 0 ? 3 * (size - 1) : size),
+         "new_group sends " + std::to_string(sends) + " messages");
+  mesh.close(*group);
+}
+
+void check_native(GroupCoordinator& group) {
+  creations = 0;
+  MPI_Comm comm = group.native_mpi();
+  expect(creations == 1, "native_mpi() creates one communicator");
+  int size = 0;
+  int rank = -1;
+  MPI_Comm_size(comm, &size);
+  MPI_Comm_rank(comm, &rank);
+  expect(size == group.size() && rank == group.rank_in_group().value(),
+         "the members of native_mpi()");
+  int sum = 1;
+  MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_INT, MPI_SUM, comm);
+  expect(sum == size, "a collective of the program on native_mpi()");
+  expect(group.native_mpi() == comm && creations == 1, "native_mpi() creates it once");
+}
+
+void check_operations(bool check, int size) {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", {.check = check}};
+  if (!check) check_messages(mesh, size);
+  creations = 0;
+  const auto one = mesh.new_group(first_ranks(size), "one");
+  const auto other = mesh.new_group(first_ranks(size), "other");
+  std::vector<std::vector<Rank>> pairs;  // each rank is in two of them
+  for (int r = 0; r + 1 < size; ++r) pairs.push_back({r, r + 1});
+  const auto groups = mesh.new_groups(pairs);
+  for (const auto& group : {one, other}) {
+    use_collectives(*group, group->name());
+    use_messages(*group, group->name());
+  }
+  use_both(*one, *other);
+  for (const auto& group : groups)
+    if (group != nullptr) {
+      use_collectives(*group, group->name());
+      use_messages(*group, group->name());
+    }
+  expect(creations == 0, "new_group and operations create no communicator");
+  check_native(*one);
+  for (const auto& group : groups)
+    if (group != nullptr) check_native(*group);
+  use_collectives(*one, "one");
+  use_messages(*one, "one");
+  use_both(*one, *other);
+  mesh.close(*one);
+  use_messages(*other, "other, after the close of one");
+  mesh.close();
+}
+
+// Creates a group on a mesh of these options, and counts the communicators.
+long created_with(const rankmesh::MeshOptions& options, int size) {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
+  creations = 0;
+  // No rule of routes names a dynamic group, even if it has the name of a family.
+  const auto group = mesh.new_group(first_ranks(size), "tp");
+  use_collectives(*group, group->name());
+  const long result = creations;
+  mesh.close();
+  return result;
+}
+
+// What gives a communicator to groups of the mesh does so in groups that are created later.
+void check_needs(int size) {
+  expect(created_with({.communicators = rankmesh::Communicators::all}, size) == 1,
+         "the option for communicators in all groups");
+  expect(created_with({.routes = "*.*:host=mpi"}, size) == 1, "a rule for MPI in all groups");
+  expect(created_with({.routes = "tp.*:host=mpi"}, size) == 0, "a rule for a family");
+}
+
+long open_files() {
+  return std::distance(std::filesystem::directory_iterator{"/proc/self/fd"},
+                       std::filesystem::directory_iterator{});
+}
+
+long mappings_of_groups() {
+  std::ifstream maps{"/proc/self/maps"};
+  long count = 0;
+  for (std::string line; std::getline(maps, line);)
+    if (line.find("rankmesh") != std::string::npos) ++count;
+  return count;
+}
+
+// @param group_count  How often a group is created and closed.
+void check_reuse(bool check, int size, int group_count) {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", {.check = check}};
+  const long files = open_files();
+  const long mappings = mappings_of_groups();
+  creations = 0;
+  highest_tag = 0;
+  auto kept = mesh.new_group(first_ranks(size));
+  for (int i = 0; i < group_count; ++i) {
+    // The oldest of two groups is closed first, so the numbers alternate.
+    auto next = mesh.new_group(first_ranks(size));
+    std::vector<int> large(5000, i), received(large.size());
+    next->send_recv(large, received, rankmesh::next, rankmesh::prev);
+    expect(received == large, "a message of a group that is created and closed");
+    next->all_reduce(large, [](int a, int b) { return std::max(a, b); });
+    mesh.close(*kept);
+    kept = next;
+  }
+  mesh.close(*kept);
+  expect(creations == 0, "groups that are created and closed create no communicator");
+  // The mesh has one group, and two dynamic ones at a time.
+  expect(highest_tag < 4 * tags, "the highest tag is " + std::to_string(highest_tag));
+  expect(open_files() == files, "descriptors of closed groups");
+  expect(mappings_of_groups() == mappings, "memory of closed groups");
+  mesh.close();
+}
+
+// A message that nobody receives is not taken for a message of a later group. In groups of this
+// size, MPI carries all messages.
+void check_stray(int size) {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", {.check = false}};
+  for (int i = 0; i < 3; ++i) {
+    const auto group = mesh.new_group(first_ranks(size));
+    const int value = i;
+    int received = -1;
+    group->send_recv(std::span{&value, 1}, std::span{&received, 1}, rankmesh::next, rankmesh::prev);
+    expect(received == i, "a message of the group, after strays of closed groups");
+    const int stray = 100 + i;
+    group->send(std::span{&stray, 1}, rankmesh::next);
+    mesh.close(*group);
+  }
+  mesh.close();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const rankmesh::mpi::Environment environment{argc, argv};
+  int size = 0;
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  MPI_Comm_rank(MPI_COMM_WORLD, &own_rank);
+  for (const bool check : {false, true}) check_operations(check, size);
+  check_needs(size);
+  for (const bool check : {false, true}) check_reuse(check, size, size > 4 ? 300 : 1000);
+  if (size > 16) check_stray(size);
+  int wrong = is_right ? 0 : 1;
+  PMPI_Allreduce(MPI_IN_PLACE, &wrong, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  return wrong == 0 ? 0 : 1;
+}
