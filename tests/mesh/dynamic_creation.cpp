@@ -2,7 +2,10 @@
 // Groups that are created while the mesh is open. Inside a node, they create no communicator before
 // native_mpi() asks for it; the calls of MPI are counted through its profiling interface. The tags,
 // the memory and the files of closed groups are used again.
+#include <sys/resource.h>
+
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -10,6 +13,7 @@
 #include <numeric>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "rankmesh/exchange/message.hpp"
@@ -25,8 +29,13 @@ long creations = 0;
 long sends = 0;
 int highest_tag = 0;
 
+constexpr int tags = 32768;  // of a group on the communicator of the mesh
+bool has_few_tags = false;
+int highest_of_few = 3 * tags - 1;  // for the control plane and two groups
+long late_send = 0;                 // the number of the send before which this rank sleeps
+
 int sent_with(int tag) {
-  ++sends;
+  if (++sends == late_send) std::this_thread::sleep_for(std::chrono::seconds{3});
   return highest_tag = std::max(highest_tag, tag);
 }
 
@@ -46,6 +55,11 @@ CREATES(Comm_split_type, (MPI_Comm c, int type, int key, MPI_Info i, MPI_Comm* r
 CREATES(Comm_dup, (MPI_Comm c, MPI_Comm* r), (c, r))
 CREATES(Comm_dup_with_info, (MPI_Comm c, MPI_Info i, MPI_Comm* r), (c, i, r))
 CREATES(Comm_idup, (MPI_Comm c, MPI_Comm* r, MPI_Request* q), (c, r, q))
+extern "C" int MPI_Comm_get_attr(MPI_Comm c, int key, void* value, int* is_set) {
+  const int code = PMPI_Comm_get_attr(c, key, value, is_set);
+  if (has_few_tags && key == MPI_TAG_UB) *static_cast<int**>(value) = &highest_of_few;
+  return code;
+}
 extern "C" int MPI_Send(const void* b, int n, MPI_Datatype t, int to, int tag, MPI_Comm c) {
   sent_with(tag);
   return PMPI_Send(b, n, t, to, tag, c);
@@ -64,8 +78,8 @@ extern "C" int MPI_Sendrecv(const void* b, int n, MPI_Datatype t, int to, int ta
 
 namespace {
 
-constexpr int tags = 32768;  // of a group on the communicator of the mesh
 int own_rank = 0;
+long nodes = 1;  // of the job
 bool is_right = true;
 
 void expect(bool condition, const std::string& what) {
@@ -78,6 +92,11 @@ std::vector<Rank> first_ranks(int count) {
   std::vector<Rank> ranks;
   for (int r = 0; r < count; ++r) ranks.emplace_back(r);
   return ranks;
+}
+
+// Groups that span nodes have communicators from the beginning.
+bool spans_nodes(const Mesh& mesh, const rankmesh::RankSet& ranks) {
+  return mesh.placement().nodes_of(ranks) > 1;
 }
 
 // Collectives that shared memory carries, and those that it does not.
@@ -165,10 +184,11 @@ void check_messages(Mesh& mesh, int size) {
   mesh.close(*group);
 }
 
-void check_native(GroupCoordinator& group) {
+void check_native(const Mesh& mesh, GroupCoordinator& group) {
   creations = 0;
   MPI_Comm comm = group.native_mpi();
-  expect(creations == 1, "native_mpi() creates one communicator");
+  const long expected = spans_nodes(mesh, group.ranks()) ? 0 : 1;
+  expect(creations == expected, "native_mpi() creates one communicator");
   int size = 0;
   int rank = -1;
   MPI_Comm_size(comm, &size);
@@ -178,18 +198,22 @@ void check_native(GroupCoordinator& group) {
   int sum = 1;
   MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_INT, MPI_SUM, comm);
   expect(sum == size, "a collective of the program on native_mpi()");
-  expect(group.native_mpi() == comm && creations == 1, "native_mpi() creates it once");
+  expect(group.native_mpi() == comm && creations == expected, "native_mpi() creates it once");
 }
 
 void check_operations(bool check, int size) {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", {.check = check}};
-  if (!check) check_messages(mesh, size);
+  const bool is_inside = !spans_nodes(mesh, rankmesh::RankSet::of(first_ranks(size)));
+  if (!check && is_inside) check_messages(mesh, size);
   creations = 0;
   const auto one = mesh.new_group(first_ranks(size), "one");
   const auto other = mesh.new_group(first_ranks(size), "other");
   std::vector<std::vector<Rank>> pairs;  // each rank is in two of them
   for (int r = 0; r + 1 < size; ++r) pairs.push_back({r, r + 1});
   const auto groups = mesh.new_groups(pairs);
+  long expected = is_inside ? 0 : 2;
+  for (const auto& group : groups)
+    if (group != nullptr && spans_nodes(mesh, group->ranks())) ++expected;
   for (const auto& group : {one, other}) {
     use_collectives(*group, group->name());
     use_messages(*group, group->name());
@@ -200,10 +224,10 @@ void check_operations(bool check, int size) {
       use_collectives(*group, group->name());
       use_messages(*group, group->name());
     }
-  expect(creations == 0, "new_group and operations create no communicator");
-  check_native(*one);
+  expect(creations == expected, "new_group and operations create no communicator in a node");
+  check_native(mesh, *one);
   for (const auto& group : groups)
-    if (group != nullptr) check_native(*group);
+    if (group != nullptr) check_native(mesh, *group);
   use_collectives(*one, "one");
   use_messages(*one, "one");
   use_both(*one, *other);
@@ -220,6 +244,7 @@ long created_with(const rankmesh::MeshOptions& options, int size) {
   const auto group = mesh.new_group(first_ranks(size), "tp");
   use_collectives(*group, group->name());
   const long result = creations;
+  use_messages(*group, group->name());
   mesh.close();
   return result;
 }
@@ -229,7 +254,69 @@ void check_needs(int size) {
   expect(created_with({.communicators = rankmesh::Communicators::all}, size) == 1,
          "the option for communicators in all groups");
   expect(created_with({.routes = "*.*:host=mpi"}, size) == 1, "a rule for MPI in all groups");
-  expect(created_with({.routes = "tp.*:host=mpi"}, size) == 0, "a rule for a family");
+  const long spanning = nodes > 1 ? 1 : 0;
+  expect(created_with({.routes = "tp.*:host=mpi"}, size) == spanning, "a rule for a family");
+}
+
+// If the memory of a group cannot be created, it gets a communicator, and MPI carries its calls.
+void check_without_memory(int size) {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit none{0, before.rlim_max};
+  if (own_rank == 0) setrlimit(RLIMIT_FSIZE, &none);
+  creations = 0;
+  const auto group = mesh.new_group(first_ranks(size));
+  setrlimit(RLIMIT_FSIZE, &before);
+  expect(creations == 1, "a group without shared memory");
+  use_collectives(*group, "a group without shared memory");
+  use_messages(*group, "a group without shared memory");
+  mesh.close(*group);
+  mesh.close();
+}
+
+// A member stops after all have met. The others learn its name at the deadline, and what is left of
+// this attempt does not disturb the next one.
+void check_late_member(int size) {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", {.timeout = rankmesh::Deadline::Duration{1}}};
+  creations = sends = 0;
+  const int late = size - 1;
+  if (own_rank == late) late_send = size;  // after its notes
+  std::string text;
+  std::vector<Rank> missing;
+  try {
+    (void)mesh.new_group(first_ranks(size), "pool");
+  } catch (const rankmesh::TimeoutError& error) {
+    text = error.message();
+    missing = error.missing();
+  }
+  late_send = 0;
+  expect(text.find("the creation of the shared memory of pool") != std::string::npos,
+         "a late member: '" + text + "'");
+  if (own_rank != late) expect(missing == std::vector<Rank>{late}, "the late member's name");
+  PMPI_Barrier(MPI_COMM_WORLD);
+  const auto group = mesh.new_group(first_ranks(size), "pool");
+  use_collectives(*group, "after a late member");
+  use_messages(*group, "after a late member");
+  expect(creations == 0, "after a late member, no communicator");
+  mesh.close(*group);
+  mesh.close();
+}
+
+// MPI has tags for two groups: that of the mesh, and one more.
+void check_few_tags(int size) {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
+  creations = 0;
+  const auto one = mesh.new_group(first_ranks(size), "one");
+  expect(creations == 0, "the last tags");
+  const auto other = mesh.new_group(first_ranks(size), "other");
+  expect(creations == 1, "no tags are left");
+  use_both(*one, *other);
+  mesh.close(*one);
+  const auto next = mesh.new_group(first_ranks(size), "next");
+  expect(creations == 1, "the tags of the closed group");
+  use_both(*next, *other);
+  mesh.close();
 }
 
 long open_files() {
@@ -264,7 +351,8 @@ void check_reuse(bool check, int size, int group_count) {
     kept = next;
   }
   mesh.close(*kept);
-  expect(creations == 0, "groups that are created and closed create no communicator");
+  expect(creations == (nodes > 1 ? group_count + 1 : 0),
+         "groups that are created and closed create no communicator in a node");
   // The mesh has one group, and two dynamic ones at a time.
   expect(highest_tag < 4 * tags, "the highest tag is " + std::to_string(highest_tag));
   expect(open_files() == files, "descriptors of closed groups");
@@ -289,18 +377,33 @@ void check_stray(int size) {
   mesh.close();
 }
 
+void check_all(int size) {
+  for (const bool check : {false, true}) check_operations(check, size);
+  check_needs(size);
+  check_without_memory(size);
+  if (nodes == 1) check_late_member(size);
+  for (const bool check : {false, true}) check_reuse(check, size, std::min(1000, 2000 / size));
+  if (size > 16) check_stray(size);
+}
+
 }  // namespace
 
+// Without arguments: on one node. `few-tags`: with an MPI library that has few tags. Otherwise: the
+// number of nodes.
 int main(int argc, char** argv) {
-  const rankmesh::mpi::Environment environment{argc, argv};
+  // An Environment would end the job, because an attempt that failed leaves a receive in MPI.
+  MPI_Init(&argc, &argv);
+  has_few_tags = argc > 1 && argv[1] == std::string{"few-tags"};
+  if (argc > 1 && !has_few_tags) nodes = std::stol(argv[1]);
   int size = 0;
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   MPI_Comm_rank(MPI_COMM_WORLD, &own_rank);
-  for (const bool check : {false, true}) check_operations(check, size);
-  check_needs(size);
-  for (const bool check : {false, true}) check_reuse(check, size, size > 4 ? 300 : 1000);
-  if (size > 16) check_stray(size);
+  if (has_few_tags)
+    check_few_tags(size);
+  else
+    check_all(size);
   int wrong = is_right ? 0 : 1;
   PMPI_Allreduce(MPI_IN_PLACE, &wrong, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  MPI_Finalize();
   return wrong == 0 ? 0 : 1;
 }

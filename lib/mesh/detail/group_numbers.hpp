@@ -7,6 +7,8 @@
 #include <set>
 #include <span>
 
+#include "rankmesh/export.hpp"
+
 namespace rankmesh::detail {
 
 /// What a member of a new group tells the other members before they create it. It is plain data.
@@ -19,7 +21,7 @@ struct GroupOffer {
 /// The numbers of the dynamic groups of this rank; see GroupDescription::number. They follow the
 /// numbers of the groups of the plan. The members of a new group agree on the lowest number that
 /// none of them uses, and use it until they close the group. All functions are local.
-class GroupNumbers {
+class RANKMESH_API GroupNumbers {
  public:
   /// @param of_plan  The highest number of a group of the plan; the same on all ranks.
   explicit GroupNumbers(std::int64_t of_plan) : first_{of_plan + 1} {}
