@@ -5,7 +5,6 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -13,9 +12,9 @@
 #include <numeric>
 #include <span>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "mpi_calls.hpp"
 #include "rankmesh/exchange/message.hpp"
 #include "rankmesh/rankmesh.hpp"
 
@@ -25,59 +24,7 @@ using rankmesh::Rank;
 
 namespace {
 
-long creations = 0;
-long sends = 0;
-int highest_tag = 0;
-
 constexpr int tags = 32768;  // of a group on the communicator of the mesh
-bool has_few_tags = false;
-int highest_of_few = 3 * tags - 1;  // for the control plane and two groups
-long late_send = 0;                 // the number of the send before which this rank sleeps
-
-int sent_with(int tag) {
-  if (++sends == late_send) std::this_thread::sleep_for(std::chrono::seconds{3});
-  return highest_tag = std::max(highest_tag, tag);
-}
-
-}  // namespace
-
-// The library's calls come through here. NOLINTBEGIN
-#define CREATES(name, parameters, arguments) \
-  extern "C" int MPI_##name parameters {     \
-    ++creations;                             \
-    return PMPI_##name arguments;            \
-  }
-CREATES(Comm_create, (MPI_Comm c, MPI_Group g, MPI_Comm* r), (c, g, r))
-CREATES(Comm_create_group, (MPI_Comm c, MPI_Group g, int tag, MPI_Comm* r), (c, g, tag, r))
-CREATES(Comm_split, (MPI_Comm c, int colour, int key, MPI_Comm* r), (c, colour, key, r))
-CREATES(Comm_split_type, (MPI_Comm c, int type, int key, MPI_Info i, MPI_Comm* r),
-        (c, type, key, i, r))
-CREATES(Comm_dup, (MPI_Comm c, MPI_Comm* r), (c, r))
-CREATES(Comm_dup_with_info, (MPI_Comm c, MPI_Info i, MPI_Comm* r), (c, i, r))
-CREATES(Comm_idup, (MPI_Comm c, MPI_Comm* r, MPI_Request* q), (c, r, q))
-extern "C" int MPI_Comm_get_attr(MPI_Comm c, int key, void* value, int* is_set) {
-  const int code = PMPI_Comm_get_attr(c, key, value, is_set);
-  if (has_few_tags && key == MPI_TAG_UB) *static_cast<int**>(value) = &highest_of_few;
-  return code;
-}
-extern "C" int MPI_Send(const void* b, int n, MPI_Datatype t, int to, int tag, MPI_Comm c) {
-  sent_with(tag);
-  return PMPI_Send(b, n, t, to, tag, c);
-}
-extern "C" int MPI_Isend(const void* b, int n, MPI_Datatype t, int to, int tag, MPI_Comm c,
-                         MPI_Request* r) {
-  sent_with(tag);
-  return PMPI_Isend(b, n, t, to, tag, c, r);
-}
-extern "C" int MPI_Sendrecv(const void* b, int n, MPI_Datatype t, int to, int tag, void* in, int m,
-                            MPI_Datatype u, int from, int with, MPI_Comm c, MPI_Status* s) {
-  sent_with(tag);
-  return PMPI_Sendrecv(b, n, t, to, tag, in, m, u, from, with, c, s);
-}
-// NOLINTEND
-
-namespace {
-
 int own_rank = 0;
 long nodes = 1;  // of the job
 bool is_right = true;
@@ -177,18 +124,18 @@ void use_both(GroupCoordinator& one, GroupCoordinator& other) {
 // The formula of docs/performance.md: a note to each other member; then the first member tells the
 // others where the memory is, they answer, and it tells them the outcome.
 void check_messages(Mesh& mesh, int size) {
-  sends = 0;
+  calls.sends = 0;
   const auto group = mesh.new_group(first_ranks(size));
-  expect(sends == (own_rank == 0 ? 3 * (size - 1) : size),
-         "new_group sends " + std::to_string(sends) + " messages");
+  expect(calls.sends == (own_rank == 0 ? 3 * (size - 1) : size),
+         "new_group sends " + std::to_string(calls.sends) + " messages");
   mesh.close(*group);
 }
 
 void check_native(const Mesh& mesh, GroupCoordinator& group) {
-  creations = 0;
+  calls.creations = 0;
   MPI_Comm comm = group.native_mpi();
   const long expected = spans_nodes(mesh, group.ranks()) ? 0 : 1;
-  expect(creations == expected, "native_mpi() creates one communicator");
+  expect(calls.creations == expected, "native_mpi() creates one communicator");
   int size = 0;
   int rank = -1;
   MPI_Comm_size(comm, &size);
@@ -198,14 +145,14 @@ void check_native(const Mesh& mesh, GroupCoordinator& group) {
   int sum = 1;
   MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_INT, MPI_SUM, comm);
   expect(sum == size, "a collective of the program on native_mpi()");
-  expect(group.native_mpi() == comm && creations == expected, "native_mpi() creates it once");
+  expect(group.native_mpi() == comm && calls.creations == expected, "native_mpi() creates it once");
 }
 
 void check_operations(bool check, int size) {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", {.check = check}};
   const bool is_inside = !spans_nodes(mesh, rankmesh::RankSet::of(first_ranks(size)));
   if (!check && is_inside) check_messages(mesh, size);
-  creations = 0;
+  calls.creations = 0;
   const auto one = mesh.new_group(first_ranks(size), "one");
   const auto other = mesh.new_group(first_ranks(size), "other");
   std::vector<std::vector<Rank>> pairs;  // each rank is in two of them
@@ -224,7 +171,7 @@ void check_operations(bool check, int size) {
       use_collectives(*group, group->name());
       use_messages(*group, group->name());
     }
-  expect(creations == expected, "new_group and operations create no communicator in a node");
+  expect(calls.creations == expected, "new_group and operations create no communicator in a node");
   check_native(mesh, *one);
   for (const auto& group : groups)
     if (group != nullptr) check_native(mesh, *group);
@@ -239,11 +186,11 @@ void check_operations(bool check, int size) {
 // Creates a group on a mesh of these options, and counts the communicators.
 long created_with(const rankmesh::MeshOptions& options, int size) {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
-  creations = 0;
+  calls.creations = 0;
   // No rule of routes names a dynamic group, even if it has the name of a family.
   const auto group = mesh.new_group(first_ranks(size), "tp");
   use_collectives(*group, group->name());
-  const long result = creations;
+  const long result = calls.creations;
   use_messages(*group, group->name());
   mesh.close();
   return result;
@@ -265,10 +212,10 @@ void check_without_memory(int size) {
   getrlimit(RLIMIT_FSIZE, &before);
   const rlimit none{0, before.rlim_max};
   if (own_rank == 0) setrlimit(RLIMIT_FSIZE, &none);
-  creations = 0;
+  calls.creations = 0;
   const auto group = mesh.new_group(first_ranks(size));
   setrlimit(RLIMIT_FSIZE, &before);
-  expect(creations == 1, "a group without shared memory");
+  expect(calls.creations == 1, "a group without shared memory");
   use_collectives(*group, "a group without shared memory");
   use_messages(*group, "a group without shared memory");
   mesh.close(*group);
@@ -279,9 +226,9 @@ void check_without_memory(int size) {
 // this attempt does not disturb the next one.
 void check_late_member(int size) {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", {.timeout = rankmesh::Deadline::Duration{1}}};
-  creations = sends = 0;
+  calls.creations = calls.sends = 0;
   const int late = size - 1;
-  if (own_rank == late) late_send = size;  // after its notes
+  if (own_rank == late) calls.late_send = size;  // after its notes
   std::string text;
   std::vector<Rank> missing;
   try {
@@ -290,7 +237,7 @@ void check_late_member(int size) {
     text = error.message();
     missing = error.missing();
   }
-  late_send = 0;
+  calls.late_send = 0;
   expect(text.find("the creation of the shared memory of pool") != std::string::npos,
          "a late member: '" + text + "'");
   if (own_rank != late) expect(missing == std::vector<Rank>{late}, "the late member's name");
@@ -298,7 +245,7 @@ void check_late_member(int size) {
   const auto group = mesh.new_group(first_ranks(size), "pool");
   use_collectives(*group, "after a late member");
   use_messages(*group, "after a late member");
-  expect(creations == 0, "after a late member, no communicator");
+  expect(calls.creations == 0, "after a late member, no communicator");
   mesh.close(*group);
   mesh.close();
 }
@@ -306,15 +253,15 @@ void check_late_member(int size) {
 // MPI has tags for two groups: that of the mesh, and one more.
 void check_few_tags(int size) {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
-  creations = 0;
+  calls.creations = 0;
   const auto one = mesh.new_group(first_ranks(size), "one");
-  expect(creations == 0, "the last tags");
+  expect(calls.creations == 0, "the last tags");
   const auto other = mesh.new_group(first_ranks(size), "other");
-  expect(creations == 1, "no tags are left");
+  expect(calls.creations == 1, "no tags are left");
   use_both(*one, *other);
   mesh.close(*one);
   const auto next = mesh.new_group(first_ranks(size), "next");
-  expect(creations == 1, "the tags of the closed group");
+  expect(calls.creations == 1, "the tags of the closed group");
   use_both(*next, *other);
   mesh.close();
 }
@@ -337,8 +284,8 @@ void check_reuse(bool check, int size, int group_count) {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", {.check = check}};
   const long files = open_files();
   const long mappings = mappings_of_groups();
-  creations = 0;
-  highest_tag = 0;
+  calls.creations = 0;
+  calls.highest_tag = 0;
   auto kept = mesh.new_group(first_ranks(size));
   for (int i = 0; i < group_count; ++i) {
     // The oldest of two groups is closed first, so the numbers alternate.
@@ -351,10 +298,10 @@ void check_reuse(bool check, int size, int group_count) {
     kept = next;
   }
   mesh.close(*kept);
-  expect(creations == (nodes > 1 ? group_count + 1 : 0),
+  expect(calls.creations == (nodes > 1 ? group_count + 1 : 0),
          "groups that are created and closed create no communicator in a node");
   // The mesh has one group, and two dynamic ones at a time.
-  expect(highest_tag < 4 * tags, "the highest tag is " + std::to_string(highest_tag));
+  expect(calls.highest_tag < 4 * tags, "the highest tag is " + std::to_string(calls.highest_tag));
   expect(open_files() == files, "descriptors of closed groups");
   expect(mappings_of_groups() == mappings, "memory of closed groups");
   mesh.close();
@@ -393,7 +340,8 @@ void check_all(int size) {
 int main(int argc, char** argv) {
   // An Environment would end the job, because an attempt that failed leaves a receive in MPI.
   MPI_Init(&argc, &argv);
-  has_few_tags = argc > 1 && argv[1] == std::string{"few-tags"};
+  const bool has_few_tags = argc > 1 && argv[1] == std::string{"few-tags"};
+  if (has_few_tags) calls.highest_of_few = 3 * tags - 1;  // for the control plane and two groups
   if (argc > 1 && !has_few_tags) nodes = std::stol(argv[1]);
   int size = 0;
   MPI_Comm_size(MPI_COMM_WORLD, &size);
