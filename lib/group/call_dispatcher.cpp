@@ -24,12 +24,6 @@ namespace {
 // How often an operation is polled before a wait begins that reads clocks and needs a description.
 constexpr int polls = 200;
 
-// Rules of routes name families. Names of dynamic groups are for messages and may differ between
-// members, so no rule applies to them; a duplicate `dp[key]` follows the rules of its family.
-std::string name_in_routes(const std::string& name, const GroupDescription& group) {
-  return group.families.empty() ? "" : name.substr(0, name.find('['));
-}
-
 // Returns the name of the function that the program calls.
 std::string function_of(const Call& call) {
   return std::string{to_string(call.operation)} + (call.has_blocks() ? "_v" : "");
@@ -57,7 +51,7 @@ CallDispatcher::CallDispatcher(std::string name, std::shared_ptr<Connection> con
       self_{connection_->group.ranks.index_of(runtime_->facts.rank).value()},
       size_{connection_->size()},
       router_{runtime_->routes, connection_->host(), connection_->group,
-              name_in_routes(name_, connection_->group)} {
+              connection_->group.name_in_routes(name_)} {
   recording = &connection_->recordings.host;
   if (runtime_->control == nullptr) return;
   NodeBoard& board = runtime_->control->board();

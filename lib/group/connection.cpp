@@ -8,6 +8,12 @@
 
 namespace rankmesh::detail {
 
+std::vector<int> GroupDescription::ranks_of_mesh() const {
+  std::vector<int> result;
+  for (const Rank rank : ranks) result.push_back(static_cast<int>(rank.value()));
+  return result;
+}
+
 Transport* HostTransports::find(std::string_view name) const {
   for (const auto& transport : list)
     if (transport->name() == name) return transport.get();
@@ -71,9 +77,23 @@ void Connection::compare_at_close() {
   for (const auto& transport : host_.list) transport->compare_at_close();
 }
 
+// The counts of messages that are being received may be too low, but never too high. So if they are
+// equal, every message has been received.
+bool Connection::has_stray_messages() const {
+  if (host_.counts == nullptr) return false;
+  std::uint64_t sent = 0;
+  std::uint64_t received = 0;
+  for (std::int64_t member = 0; member < size_; ++member) {
+    sent += host_.counts[member].sent.load(std::memory_order_relaxed);
+    received += host_.counts[member].received.load(std::memory_order_relaxed);
+  }
+  return sent != received;
+}
+
 void Connection::close() {
   retire("it is closed");
   host_.list.clear();
+  host_.counts.reset();
   device_.reset();
   is_closed_ = true;
   comm_ = {};

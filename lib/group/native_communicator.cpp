@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The communicator of a group, for the program's own calls of MPI.
-#include <vector>
-
 #include "detail/call_dispatcher.hpp"
 
 namespace rankmesh::detail {
+
+// The tag is one of those that every MPI supports. Members create their common groups in the same
+// order, so groups that have the same tag do not meet.
+mpi::Communicator create_communicator(const GroupDescription& group,
+                                      const mpi::CommunicatorView& mesh) {
+  constexpr std::int64_t tags = 1 << 14;
+  return mpi::create_group(mesh, group.ranks_of_mesh(), static_cast<int>(group.number % tags));
+}
 
 MPI_Comm CallDispatcher::native_mpi() {
   require_open("take the handle before close()");
@@ -13,10 +19,7 @@ MPI_Comm CallDispatcher::native_mpi() {
   // and its comparison finds members that make another call instead.
   run({.operation = Operation::barrier, .family = family()});
   const CallLock lock{*runtime_};
-  const GroupDescription& group = connection_->group;
-  std::vector<int> members;
-  for (const Rank rank : group.ranks) members.push_back(static_cast<int>(rank.value()));
-  connection_->own(mpi::create_group(runtime_->control->comm(), members, group.creation_tag()));
+  connection_->own(create_communicator(connection_->group, runtime_->control->comm()));
   return connection_->comm().native();
 }
 

@@ -14,7 +14,7 @@ bool is_routed_to_mpi(const GroupDescription& group, const RouteTable& routes) {
   return std::ranges::any_of(routes.rules(), [&](const RouteRule& rule) {
     if (rule.source == RouteSource::builtin || rule.transport != "mpi") return false;
     return std::ranges::any_of(group.names, [&](const std::string& name) {
-      return rule.fits({.name = name.substr(0, name.find('[')),
+      return rule.fits({.name = group.name_in_routes(name),
                         .ranks = group.ranks.size(),
                         .nodes = group.nodes,
                         .own_cores = group.has_own_cores});
@@ -22,40 +22,34 @@ bool is_routed_to_mpi(const GroupDescription& group, const RouteTable& routes) {
   });
 }
 
-bool needs_communicator(const GroupDescription& group, const CommunicatorNeeds& needs,
-                        std::int64_t most_slots) {
+}  // namespace
+
+bool needs_communicator(const GroupDescription& group, const CommunicatorNeeds& needs) {
   const MeshOptions& options = needs.options;
   return !needs.shared.reaches(group) || needs.has_devices ||
          options.communicators == Communicators::all || !options.transports.empty() ||
-         is_routed_to_mpi(group, needs.routes) || group.number > most_slots;
+         is_routed_to_mpi(group, needs.routes);
 }
 
-}  // namespace
-
-GroupCommunicators make_communicators(const ConnectionPlan& plan, const mpi::CommunicatorView& mesh,
-                                      const CommunicatorNeeds& needs) {
+GroupCommunicator make_communicator(const GroupDescription& group,
+                                    const mpi::CommunicatorView& mesh, bool is_needed) {
   static const std::int64_t most_slots = mpi::most_slots();
-  GroupCommunicators result;
-  for (const GroupDescription& group : plan.groups) {
-    mpi::Communicator& owned = result.owned.emplace_back();
-    if (group.ranks.size() == 1) {
-      result.members.emplace_back(mpi::CommunicatorView{MPI_COMM_SELF});
-      continue;
-    }
-    std::vector<int> ranks;
-    int self = 0;
-    for (const Rank rank : group.ranks) {
-      if (rank.value() == mesh.rank()) self = static_cast<int>(ranks.size());
-      ranks.push_back(static_cast<int>(rank.value()));
-    }
-    if (!needs_communicator(group, needs, most_slots)) {
-      result.members.emplace_back(mesh, std::move(ranks), self, group.number);
-      continue;
-    }
-    // Only the members take part. All ranks create their groups in the order of the plan.
-    owned = mpi::create_group(mesh, ranks, group.creation_tag());
-    result.members.emplace_back(owned.view());
+  if (group.ranks.size() == 1) return {{}, mpi::CommunicatorView{MPI_COMM_SELF}};
+  if (is_needed || group.number > most_slots) {
+    mpi::Communicator owned = create_communicator(group, mesh);
+    const mpi::CommunicatorView view = owned.view();
+    return {std::move(owned), view};
   }
+  const auto self = static_cast<int>(group.ranks.index_of(mesh.rank())->value());
+  return {{}, {mesh, group.ranks_of_mesh(), self, group.number}};
+}
+
+std::vector<GroupCommunicator> make_communicators(const ConnectionPlan& plan,
+                                                  const mpi::CommunicatorView& mesh,
+                                                  const CommunicatorNeeds& needs) {
+  std::vector<GroupCommunicator> result;
+  for (const GroupDescription& group : plan.groups)
+    result.push_back(make_communicator(group, mesh, needs_communicator(group, needs)));
   return result;
 }
 

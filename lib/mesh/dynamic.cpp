@@ -5,9 +5,9 @@
 
 #include <fmt/format.h>
 
+#include "detail/communicators.hpp"
 #include "detail/open_record.hpp"
 #include "detail/state.hpp"
-#include "rankmesh/base/hash.hpp"
 #include "rankmesh/group/detail/group_access.hpp"
 #include "rankmesh/mesh/mesh.hpp"
 #include "rankmesh/mpi/error.hpp"
@@ -15,10 +15,10 @@
 namespace rankmesh {
 namespace {
 
-detail::GroupDescription describe(const detail::MeshState& state, std::string name,
-                                  std::string identity, RankSet ranks) {
+// Describes a new group. Its members replace its identity when they meet.
+detail::GroupDescription describe(const detail::MeshState& state, std::string name, RankSet ranks) {
   detail::GroupDescription group;
-  group.identity = std::move(identity);
+  group.identity = name;
   group.names = {name};
   group.name = std::move(name);
   group.nodes = state.placement.nodes_of(ranks);
@@ -65,15 +65,20 @@ detail::ProgramTransports open_own_transports(detail::MeshState& state,
 }
 
 std::shared_ptr<GroupCoordinator> add_dynamic(
-    detail::MeshState& state, detail::GroupDescription group, mpi::Communicator owned,
-    const mpi::CommunicatorView& comm, detail::SharedTransport shared,
-    std::unique_ptr<DeviceTransport> device, detail::Recordings recordings,
-    detail::ProgramTransports own) {
+    detail::MeshState& state, detail::GroupDescription group, detail::GroupCommunicator comm,
+    detail::SharedTransport shared, std::unique_ptr<DeviceTransport> device,
+    detail::Recordings recordings, detail::ProgramTransports own) {
   std::string name = group.name;
-  detail::HostTransports host = detail::host_transports(group, comm, state.options, *state.control,
-                                                        std::move(shared), std::move(own));
+  const std::shared_ptr<mpi::MessageCounts[]> counts = std::move(shared.counts);
+  // A group with a communicator of its own leaves no messages to other groups.
+  if (counts != nullptr && !comm.members.have_communicator())
+    comm.members.count_in({counts, counts.get() + comm.members.rank()});
+  detail::HostTransports host = detail::host_transports(
+      group, comm.members, state.options, *state.control, std::move(shared), std::move(own));
+  host.counts = counts;
+  const mpi::CommunicatorView view = comm.view();
   const auto& connection = state.connections.emplace_back(std::make_shared<detail::Connection>(
-      std::move(group), std::move(owned), comm, std::move(host), std::move(device),
+      std::move(group), std::move(comm.owned), view, std::move(host), std::move(device),
       std::move(recordings)));
   return state.dynamic.emplace_back(
       detail::GroupAccess::make(std::move(name), connection, state.runtime));
@@ -102,32 +107,35 @@ RankSet checked(const detail::MeshState& state, std::span<const Rank> ranks,
   return set;
 }
 
+// Meets the other members of a new group, and agrees with them on its number.
+void meet(detail::MeshState& state, detail::GroupDescription& group) {
+  if (group.ranks.size() == 1) return;
+  const auto [identity, offers] =
+      state.rendezvous.join(*state.control, group.ranks_of_mesh(), "new_group " + group.name,
+                            call_text(group.ranks, group.name), state.numbers.offer());
+  group.identity = identity;
+  group.number = state.numbers.take(offers);
+}
+
 std::shared_ptr<GroupCoordinator> open_dynamic(detail::MeshState& state, RankSet ranks,
-                                               std::string name) {
-  name = name_or_default(name, ranks);
-  mpi::Communicator owned;
-  mpi::CommunicatorView comm{MPI_COMM_SELF};
-  std::string identity = name;
-  if (ranks.size() > 1) {
-    std::vector<int> members;
-    for (const Rank rank : ranks) members.push_back(static_cast<int>(rank.value()));
-    identity =
-        state.rendezvous.join(*state.control, members, "new_group " + name, call_text(ranks, name));
-    // Groups that are created at the same time need different tags; the hash of the list makes that
-    // likely. 14 bits are in the range that every MPI supports.
-    const int tag = static_cast<int>(hash_bytes(ranks.to_string()).low & 0x3fff);
-    owned = mpi::create_group(state.control->comm(), members, tag);
-    comm = owned.view();
-  }
-  detail::GroupDescription group =
-      describe(state, std::move(name), std::move(identity), std::move(ranks));
+                                               const std::string& given_name) {
+  std::string name = name_or_default(given_name, ranks);
+  detail::GroupDescription group = describe(state, std::move(name), std::move(ranks));
+  meet(state, group);
+  const mpi::CommunicatorView& mesh = state.control->comm();
+  detail::GroupCommunicator comm = detail::make_communicator(
+      group, mesh,
+      detail::needs_communicator(group, {state.options, state.runtime->facts.routes, *state.shared,
+                                         state.device != nullptr}));
   detail::Recordings recordings = detail::recordings_of(
       *state.control, group, state.device != nullptr || !state.options.transports.empty());
-  auto shared = state.shared->make_dynamic_transport(group, comm, recordings.host);
-  auto device = open_device(state, group, comm);
-  auto own = open_own_transports(state, group, comm);
-  return add_dynamic(state, std::move(group), std::move(owned), comm, std::move(shared),
-                     std::move(device), std::move(recordings), std::move(own));
+  auto shared = state.shared->make_dynamic_transport(group, comm.members, recordings.host);
+  if (shared.transport == nullptr && !comm.members.have_communicator())
+    comm = detail::make_communicator(group, mesh, true);
+  auto device = open_device(state, group, comm.view());
+  auto own = open_own_transports(state, group, comm.view());
+  return add_dynamic(state, std::move(group), std::move(comm), std::move(shared), std::move(device),
+                     std::move(recordings), std::move(own));
 }
 
 // Returns the members of a communicator as ranks of the mesh.
@@ -160,7 +168,7 @@ std::shared_ptr<GroupCoordinator> Mesh::new_group(std::span<const Rank> ranks, s
     throw UsageError{fmt::format("new_group {} is called on rank {}, which is not in the group",
                                  name_or_default(name, set), rank().value()),
                      "call new_group only on members of the group"};
-  return open_dynamic(state, std::move(set), std::move(name));
+  return open_dynamic(state, std::move(set), name);
 }
 
 std::vector<std::shared_ptr<GroupCoordinator>> Mesh::new_groups(
@@ -190,9 +198,9 @@ std::shared_ptr<GroupCoordinator> Mesh::adopt(MPI_Comm comm, std::string name, n
                         "adopt the MPI communicator alone"};
   const detail::CallLock lock{*state.runtime};
   const mpi::CommunicatorView view{comm};
-  std::string identity = "adopted " + name;
-  detail::GroupDescription group = describe(state, std::move(name), std::move(identity),
-                                            RankSet::of(members_of(view, state.control->comm())));
+  detail::GroupDescription group =
+      describe(state, std::move(name), RankSet::of(members_of(view, state.control->comm())));
+  group.identity = "adopted " + group.name;
   auto device =
       nccl == nullptr ? nullptr : state.device->adopt(group, view, nccl, calls == NcclCalls::block);
   group.is_adopted = true;
@@ -200,7 +208,7 @@ std::shared_ptr<GroupCoordinator> Mesh::adopt(MPI_Comm comm, std::string name, n
   detail::SharedTransport shared{nullptr, "it was adopted"};
   detail::Recordings recordings = detail::recordings_of(
       *state.control, group, state.device != nullptr || !state.options.transports.empty());
-  return add_dynamic(state, std::move(group), {}, view, std::move(shared), std::move(device),
+  return add_dynamic(state, std::move(group), {{}, view}, std::move(shared), std::move(device),
                      std::move(recordings), {.why_not = "it was adopted"});
 }
 

@@ -17,9 +17,8 @@ constexpr std::size_t most_requests = 2;
 // The segments of this node while they are created.
 class Creation {
  public:
-  Creation(ControlPlane& control, const Placement& placement,
-           const std::vector<SegmentRequest>& requests)
-      : node_{control, placement}, requests_{requests}, activity_{requests.back().activity} {}
+  Creation(NodeMembers members, const std::vector<SegmentRequest>& requests)
+      : node_{std::move(members)}, requests_{requests}, activity_{requests.back().activity} {}
 
   std::vector<NodeSegment> run() {
     std::vector<NodeSegment> segments(requests_.size());
@@ -29,8 +28,8 @@ class Creation {
     for (std::size_t s = 0; s < requests_.size(); ++s) {
       if (requests_[s].bytes == 0) continue;
       if (const auto [error, member] = worst_[s]; error != 0) {
-        segments[s].error = segment_error(requests_[s].activity, files_[s].size(), member,
-                                          static_cast<int>(node_.ranks().size()), error);
+        segments[s].error =
+            segment_error(requests_[s].activity, files_[s].size(), member, node_.size(), error);
       } else {
         segments[s].segment = SharedSegment{files_[s]};
         segments[s].descriptor = files_[s].release_descriptor();
@@ -95,8 +94,8 @@ class Creation {
   // has failed.
   void meet(const SegmentFile& counted) {
     counted.announce_mapping();
-    std::size_t mapped = node_.ranks().size();  // without those that are known to have failed
-    const auto have_met = [&] { return counted.is_mapped_by(mapped); };
+    int mapped = node_.size();  // without those that are known to have failed
+    const auto have_met = [&] { return counted.is_mapped_by(static_cast<std::size_t>(mapped)); };
     while (!node_.wait_unless_told(have_met, activity_)) {
       if (!node_.is_first()) {
         worst_ = node_.from_first(worst_, activity_);
@@ -107,7 +106,7 @@ class Creation {
         if (errors[s] > worst_[s].error) worst_[s] = {errors[s], member};
       --mapped;
     }
-    if (mapped < node_.ranks().size()) (void)node_.from_first(worst_, activity_);
+    if (mapped < node_.size()) (void)node_.from_first(worst_, activity_);
   }
 
   NodeMembers node_;
@@ -137,7 +136,14 @@ NodeSegment::~NodeSegment() {
 
 std::vector<NodeSegment> make_node_segments(ControlPlane& control, const Placement& placement,
                                             const std::vector<SegmentRequest>& requests) {
-  return Creation{control, placement, requests}.run();
+  return Creation{NodeMembers{control, placement}, requests}.run();
+}
+
+NodeSegment make_group_segment(ControlPlane& control, const GroupDescription& group,
+                               const mpi::Members& members, const SegmentRequest& request) {
+  return std::move(Creation{NodeMembers{control, members, group.ranks, group.identity}, {request}}
+                       .run()
+                       .front());
 }
 
 }  // namespace rankmesh::detail

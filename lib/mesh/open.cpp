@@ -95,7 +95,7 @@ OpenDevices choose_devices(const DeviceProbe& probe, const JobFacts& facts,
 
 // Opens the device transports of the groups. Collective over the mesh.
 void open_transports(OpenDevices& devices, const MeshPlan& plan, const ConnectionPlan& connections,
-                     const GroupCommunicators& comms,
+                     const std::vector<GroupCommunicator>& comms,
                      const std::shared_ptr<ControlPlane>& control) {
   devices.transports.resize(connections.groups.size());
   devices.has_split.resize(plan.families().size());
@@ -104,7 +104,7 @@ void open_transports(OpenDevices& devices, const MeshPlan& plan, const Connectio
   for (std::size_t f = 0; f < plan.families().size(); ++f) asked.push_back(!plan.options(f).lazy);
   std::vector<DeviceCandidate> candidates;
   for (std::size_t g = 0; g < connections.groups.size(); ++g)
-    candidates.push_back({&connections.groups[g], comms.view(g), nullptr});
+    candidates.push_back({&connections.groups[g], comms[g].view(), nullptr});
   const DeviceOpening wanted =
       device_opening(plan, control->rank(), candidates, asked, devices.has_split);
   OpenedDevices opened = devices.backend->open(wanted, control->all());
@@ -164,7 +164,7 @@ std::unique_ptr<MeshState> make_state(LocalPlan local, MeshOptions options,
 
   ConnectionPlan plan{*local.plan, control->rank(), placement, control->timeout};
   OpenDevices devices = choose_devices(local.devices, facts, control);
-  GroupCommunicators comms = make_communicators(
+  std::vector<GroupCommunicator> comms = make_communicators(
       plan, control->comm(), {options, *local.routes, *shared, devices.backend != nullptr});
   open_transports(devices, *local.plan, plan, comms, control);
   const auto runtime = make_runtime(control, placement, options, devices, shared->readable_memory(),
@@ -173,7 +173,7 @@ std::unique_ptr<MeshState> make_state(LocalPlan local, MeshOptions options,
   std::vector<TransportGroup> groups_of_transports;
   for (std::size_t g = 0; g < plan.groups.size(); ++g)
     groups_of_transports.push_back(
-        transport_group(plan.groups[g], comms.view(g), *control, options));
+        transport_group(plan.groups[g], comms[g].view(), *control, options));
   std::vector<ProgramTransports> own =
       open_program_transports(options, groups_of_transports, control->all());
 
@@ -182,10 +182,10 @@ std::unique_ptr<MeshState> make_state(LocalPlan local, MeshOptions options,
     Recordings recordings = recordings_of(
         *control, plan.groups[g], devices.backend != nullptr || !options.transports.empty());
     HostTransports host =
-        host_transports(plan.groups[g], comms.members[g], options, *control,
+        host_transports(plan.groups[g], comms[g].members, options, *control,
                         shared->make_transport(plan.groups[g], recordings.host), std::move(own[g]));
     connections.push_back(std::make_shared<Connection>(
-        std::move(plan.groups[g]), std::move(comms.owned[g]), comms.view(g), std::move(host),
+        std::move(plan.groups[g]), std::move(comms[g].owned), comms[g].view(), std::move(host),
         std::move(devices.transports[g]), std::move(recordings)));
   }
   std::map<std::string, std::unique_ptr<GroupCoordinator>, std::less<>> named;
@@ -207,6 +207,7 @@ std::unique_ptr<MeshState> make_state(LocalPlan local, MeshOptions options,
       .runtime = runtime,
       .connections = std::move(connections),
       .named = std::move(named),
+      .numbers = GroupNumbers{plan.last_number},
       .has_split_devices = std::move(devices.has_split),
       .mark{description, control->comm().size(), local.plan->describe(control->rank())}}};
 }

@@ -33,6 +33,7 @@ struct Header {
   std::uint64_t count = 0;
   Kind kind = Kind::arrived;
   std::uint64_t epoch = 0;
+  GroupOffer offer{};
 };
 // Two sizes of notes: one for what every member sends, one for what is rare.
 template <std::size_t bytes>
@@ -40,7 +41,7 @@ struct Note {
   Header header;
   char text[bytes - sizeof(Header)] = {};
 };
-using ShortNote = Note<256>;
+using ShortNote = Note<320>;
 using LongNote = Note<2048>;
 
 template <class AnyNote>
@@ -88,7 +89,7 @@ void Rendezvous::receive_notes(const Attempt& attempt) {
     if (key.second < uses_[key.first]) continue;
     switch (header.kind) {
       case Kind::arrived:
-        arrived_[key][from] = {note.text, header.epoch};
+        arrived_[key][from] = {note.text, header.epoch, header.offer};
         break;
       case Kind::withdrawn:
         arrived_[key].erase(from);
@@ -195,8 +196,9 @@ void Rendezvous::fail(const Attempt& attempt) {
   throw MismatchError{finding.text, lists_hint, false};
 }
 
-std::string Rendezvous::join(ControlPlane& control, const std::vector<int>& members,
-                             const std::string& activity, const std::string& call) {
+Rendezvous::Meeting Rendezvous::join(ControlPlane& control, const std::vector<int>& members,
+                                     const std::string& activity, const std::string& call,
+                                     const GroupOffer& offer) {
   const mpi::CommunicatorView& comm = control.comm();
   const std::string kind = activity.substr(0, activity.find(' '));
   const std::uint64_t list = hash_bytes(fmt::format("{} {}", kind, fmt::join(members, ","))).low;
@@ -205,7 +207,7 @@ std::string Rendezvous::join(ControlPlane& control, const std::vector<int>& memb
   const auto send_notes = [&](Kind what) {
     for (const int member : members)
       if (member != comm.rank())
-        send_note<ShortNote>(comm, member, {list, attempt.key.second, what, epoch_}, call);
+        send_note<ShortNote>(comm, member, {list, attempt.key.second, what, epoch_, offer}, call);
   };
   const auto look = [&] {
     receive_notes(attempt);
@@ -232,8 +234,11 @@ std::string Rendezvous::join(ControlPlane& control, const std::vector<int>& memb
     if (findings_.contains(attempt.key)) fail(attempt);
     if (has_all(attempt)) break;
   }
+  Meeting meeting{fmt::format("rendezvous {:x} {}", list, attempt.key.second), {}};
+  for (const auto& [member, arrival] : arrived_[attempt.key])
+    meeting.offers.push_back(arrival.offer);
   end(attempt.key);
-  return fmt::format("rendezvous {:x} {}", list, attempt.key.second);
+  return meeting;
 }
 
 }  // namespace rankmesh::detail

@@ -158,7 +158,7 @@ void SharedMemoryBackend::add_levels(SharedTransport& shared, const GroupDescrip
 }
 
 SharedTransport SharedMemoryBackend::make_dynamic_transport(const GroupDescription& group,
-                                                            const mpi::CommunicatorView& comm,
+                                                            const mpi::Members& members,
                                                             const Recording& recording) const {
   if (group.ranks.size() == 1) return {};
   if (group.nodes > 1)
@@ -167,27 +167,29 @@ SharedTransport SharedMemoryBackend::make_dynamic_transport(const GroupDescripti
   place.recording = recording;
   place.slot_bytes = SegmentLayout::largest_slot;
   const std::size_t size = shm::Area::size(place.slot_bytes);
-  const std::size_t members = place.locals.size();
+  const std::size_t count = place.locals.size();
   const bool has_rings = group.ranks.size() <= SegmentLayout::most_members_with_rings;
-  const std::size_t rings = has_rings ? members * members * shm::Ring::size() : 0;
-  try {
-    const std::string activity = "the creation of the shared memory of " + group.name;
-    place.memory = std::make_shared<SharedSegment>(
-        comm, rings + size * members, control_->monitor,
-        WaitPoint::of(group.ranks, activity, "shared memory of " + group.identity),
-        control_->deadline());
-  } catch (const SharedMemoryError& error) {
-    control_->log(LogLevel::warning,
-                  fmt::format("'{}' uses MPI inside its node: {}", group.name, error.message()));
-    return {nullptr, error.message()};
+  const std::size_t rings = has_rings ? count * count * shm::Ring::size() : 0;
+  const std::size_t counts = rings + size * count;  // where they begin
+  NodeSegment created = make_group_segment(*control_, group, members,
+                                           {"the creation of the shared memory of " + group.name,
+                                            counts + count * sizeof(mpi::MessageCounts)});
+  if (created.error) {
+    control_->log(LogLevel::warning, fmt::format("'{}' uses MPI inside its node: {}", group.name,
+                                                 created.error->message()));
+    return {nullptr, created.error->message()};
   }
-  for (std::size_t k = 0; k < members; ++k)
-    place.areas.push_back(place.memory->data() + rings + k * size);
+  place.memory = std::make_shared<SharedSegment>(std::move(created.segment));
+  std::byte* const data = place.memory->data();
+  for (std::size_t k = 0; k < count; ++k) place.areas.push_back(data + rings + k * size);
   if (has_rings)
     add_rings(place, [&](std::size_t from, std::size_t to) {
-      return place.memory->data() + (to * members + from) * shm::Ring::size();
+      return data + (to * count + from) * shm::Ring::size();
     });
-  return {std::make_unique<ShmTransport>(std::move(place), shm::Limits{}), {}};
+  SharedTransport shared;
+  shared.counts = {place.memory, reinterpret_cast<mpi::MessageCounts*>(data + counts)};
+  shared.transport = std::make_unique<ShmTransport>(std::move(place), shm::Limits{});
+  return shared;
 }
 
 std::shared_ptr<const SymmetricWindow> SharedMemoryBackend::allocate(

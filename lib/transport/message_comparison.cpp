@@ -104,6 +104,7 @@ std::shared_ptr<MessageComparison::Exchange> MessageComparison::begin(const Call
 void MessageComparison::send(int member, const Header& header) const {
   send_and_forget(group_.comm(), group_.rank_of(member), group_.tag_of(members_.key.header_tag()),
                   header);
+  group_.count_sent();
 }
 
 void MessageComparison::receive() {
@@ -121,6 +122,7 @@ void MessageComparison::receive() {
     check(MPI_Recv(&arrived.header, sizeof(Header), MPI_BYTE, status.MPI_SOURCE, tag, comm,
                    MPI_STATUS_IGNORE),
           "MPI_Recv");
+    group_.count_received();
     if (arrived.header.mark != members_.key.mark()) continue;
     if (arrived.header.receives == takes_back)
       take_back(arrived);

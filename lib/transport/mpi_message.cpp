@@ -75,9 +75,11 @@ void run_message(const Call& call, const mpi::Members& members, std::int64_t lar
   const int to = members.rank_of(call.destination.value());
   const int from = members.rank_of(call.source.value());
   const int tag = members.tag_of(call.tag);
+  if (call.operation != Operation::recv) members.count_sent();
   MPI_Status status{};
   // A message that is too long has ended the receive.
   const auto check_receive = [&](int code, const char* function) {
+    members.count_received();
     if (code == MPI_SUCCESS) [[likely]]
       return;
     if (const auto wrong = WrongLength::of(code, status, call.out.bytes()))
@@ -132,7 +134,10 @@ int returning_errors(MPI_Comm comm, bool is_foreign, Action&& action) {
 
 MpiMessage::MpiMessage(const Call& call, const mpi::Members& members, std::int64_t largest,
                        bool is_foreign)
-    : comm_{members.comm().native()}, is_foreign_{is_foreign}, expected_{call.out.bytes()} {
+    : comm_{members.comm().native()},
+      counts_{members.counts()},
+      is_foreign_{is_foreign},
+      expected_{call.out.bytes()} {
   MPI_Comm comm = comm_;
   const int tag = members.tag_of(call.tag);
   if (call.operation != Operation::send) {
@@ -154,6 +159,7 @@ MpiMessage::MpiMessage(const Call& call, const mpi::Members& members, std::int64
                                               &send_);
                            }),
           "MPI_Isend");
+    members.count_sent();
   }
 }
 
@@ -187,6 +193,8 @@ void MpiMessage::test_receive() {
     was_cancelled_ = is_cancelled != 0;
     if (!was_cancelled_) wrong_length_ = wrong_length(status, expected_);
   }
+  if (counts_ != nullptr && receive_ == MPI_REQUEST_NULL && !was_cancelled_)
+    mpi::MessageCounts::add(counts_->received);
 }
 
 void MpiMessage::cancel() {

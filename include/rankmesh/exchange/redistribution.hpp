@@ -123,8 +123,8 @@ struct RedistributionOptions {
 /// per source and target if strides are passed, and four or eight bytes per element of this rank's
 /// target if partial sums are converted. All is allocated by the first start() at the latest, or by
 /// the first one with strides; later transfers allocate only a few objects per message. Device
-/// memory for messages is freed after the last transfer that uses it, and the host does not wait for
-/// that. Move-only. Thread safety: the rules of the group apply.
+/// memory for messages is freed after the last transfer that uses it, and the host does not wait
+/// for that. Move-only. Thread safety: the rules of the group apply.
 class RANKMESH_API Redistribution {
  public:
   /// Creates a redistribution. Collective over the group; blocks. Cost: one all_reduce of 40 bytes,

@@ -228,7 +228,10 @@ class RANKMESH_API Mesh : public MeshNearMisses {
   /// common must create these groups in the same global order. The group stays open until the
   /// program closes the group or the mesh.
   ///
-  /// Cost: k-1 messages of 256 bytes for k members, and one MPI_Comm_create_group.
+  /// Cost: k-1 messages of 320 bytes from each of k members. If the members share memory, it is
+  /// created with 3 (k-1) small messages more, all to or from the first member; the group has no
+  /// communicator of its own unless something needs one (see MeshOptions::communicators).
+  /// Otherwise, one MPI_Comm_create_group.
   /// @param ranks  A list of ranks of the mesh. It must be the same on every member.
   /// @param name   A name for the group, for use in messages. If `name` is empty, the group is
   ///               called `group(<ranks>)`.

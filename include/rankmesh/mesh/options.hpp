@@ -28,12 +28,13 @@ enum class DeviceUse : std::uint8_t {
   required,
 };
 
-/// Says which groups get an MPI communicator of their own when a mesh is opened.
+/// Says which groups get an MPI communicator of their own when they are created: with the mesh, or
+/// by Mesh::new_group().
 enum class Communicators : std::uint8_t {
   /// Groups that need one. Groups that span nodes need one. Groups inside a node need one if the
   /// mesh uses devices or transports of the program, or if a rule other than a default rule routes
   /// calls of the group to MPI. All other groups use shared memory, and messages on the
-  /// communicator of the mesh. They are opened in less time (docs/performance.md).
+  /// communicator of the mesh. They are created in less time (docs/performance.md).
   /// GroupCoordinator::native_mpi() creates the communicator of such a group.
   as_needed,
   /// All groups of two or more ranks.

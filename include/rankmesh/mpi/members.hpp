@@ -3,7 +3,9 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
+#include <memory>
 #include <ranges>
 #include <utility>
 #include <vector>
@@ -11,6 +13,18 @@
 #include "rankmesh/mpi/communicator.hpp"
 
 namespace rankmesh::mpi {
+
+/// Counts the messages of one member of a group on a communicator of more ranks. It lies in memory
+/// that the members share, so they can tell whether all messages of the group have been received.
+struct alignas(64) MessageCounts {
+  std::atomic<std::uint64_t> sent{0};
+  std::atomic<std::uint64_t> received{0};
+
+  /// Adds one to a count. Only the member itself writes its counts.
+  static void add(std::atomic<std::uint64_t>& count) noexcept {
+    count.store(count.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
+};
 
 /// Says how MPI reaches the members of a group: on a communicator of exactly these members, or on a
 /// communicator of more ranks, where the messages of the group have tags of their own. A value of
@@ -58,12 +72,26 @@ class Members {
   /// Returns the tag that a message of the group has on the communicator.
   [[nodiscard]] int tag_of(int tag) const noexcept { return first_tag_ + tag; }
 
+  /// Lets copies that are made later count the messages of this member. Local.
+  void count_in(std::shared_ptr<MessageCounts> counts) noexcept { counts_ = std::move(counts); }
+  /// Returns the counts of this member; null if nothing counts its messages.
+  [[nodiscard]] const std::shared_ptr<MessageCounts>& counts() const noexcept { return counts_; }
+  /// Counts a message to another member, if messages are counted.
+  void count_sent() const noexcept {
+    if (counts_ != nullptr) MessageCounts::add(counts_->sent);
+  }
+  /// Counts a message from another member, if messages are counted.
+  void count_received() const noexcept {
+    if (counts_ != nullptr) MessageCounts::add(counts_->received);
+  }
+
  private:
   CommunicatorView comm_;
   std::vector<int> ranks_;  // empty: all ranks of the communicator
   int rank_ = 0;
   int size_ = 0;
   int first_tag_ = 0;
+  std::shared_ptr<MessageCounts> counts_;
 };
 
 /// Returns how many groups can share a communicator. Each group needs as many tags as

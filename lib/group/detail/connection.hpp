@@ -18,6 +18,7 @@
 #include "rankmesh/layout/batch_place.hpp"
 #include "rankmesh/layout/rank_set.hpp"
 #include "rankmesh/mpi/communicator.hpp"
+#include "rankmesh/mpi/members.hpp"
 #include "record/detail/recorded_call.hpp"
 #include "transport/detail/call_comparison.hpp"
 #include "transport/detail/device_transport.hpp"
@@ -40,15 +41,29 @@ struct GroupDescription {
   bool has_own_cores = true;        ///< Whether all ranks on these nodes have a core each.
   BatchPlace place;                 ///< The place of its operations in a batch.
   /// The number of the group among those that the plan creates, from 1; the same on all members,
-  /// and different for groups that have a member in common. 0 for groups of one rank, and for
-  /// dynamic and adopted groups.
+  /// and different for groups that have a member in common. Dynamic groups have the numbers after
+  /// these; see GroupNumbers. 0 for groups of one rank, and for adopted groups.
   std::int64_t number = 0;
   bool is_adopted = false;  ///< Whether the communicator belongs to the program.
 
-  /// Returns the tag of the creation of the group's communicator, from the tags that every MPI
-  /// supports. Members create their common groups in the order of the plan.
-  [[nodiscard]] int creation_tag() const { return static_cast<int>(number % (1 << 14)); }
+  /// Returns the ranks as MPI numbers them on the communicator of the mesh, in group order.
+  [[nodiscard]] std::vector<int> ranks_of_mesh() const;
+  /// Returns the name that the rules of routes have for a coordinator. Rules name families. Names
+  /// of dynamic groups are for messages and may differ between members, so no rule names them; a
+  /// duplicate `dp[key]` follows the rules of its family.
+  [[nodiscard]] std::string name_in_routes(const std::string& coordinator) const {
+    return families.empty() ? "" : coordinator.substr(0, coordinator.find('['));
+  }
+  /// Returns whether members of this mesh have created the group together: it is none of one rank,
+  /// and the program did not make its communicator.
+  [[nodiscard]] bool has_peers() const { return ranks.size() > 1 && !is_adopted; }
 };
+
+/// Creates the communicator of a group. Collective over its members, who create their common groups
+/// in the same order; blocks.
+/// @param mesh  The communicator of the mesh.
+mpi::Communicator create_communicator(const GroupDescription& group,
+                                      const mpi::CommunicatorView& mesh);
 
 /// Holds the transports of a group for host memory, the same on all members. Routes
 /// choose among them, so their order has no meaning. A group of one rank has `local`
@@ -60,6 +75,8 @@ struct HostTransports {
   bool has_program_transports = false;  ///< Whether the program has added some of them.
   /// Compares calls that none of these transports carries; null without the option `check`.
   CallComparison* comparison = nullptr;
+  /// What all members have sent and received with tags of the group; null if nothing counts it.
+  std::shared_ptr<const mpi::MessageCounts[]> counts{};
 
   /// Returns the transport of that name, or null.
   [[nodiscard]] Transport* find(std::string_view name) const;
@@ -129,6 +146,9 @@ class RANKMESH_API Connection {
   /// Compares the calls of all members after all have called leave(). Local.
   /// @throws MismatchError if the calls differ; see Transport::compare_at_close().
   void compare_at_close();
+  /// Returns whether messages between two members may still be under way, after all members have
+  /// called leave(): counted ones that no member has received. Local.
+  [[nodiscard]] bool has_stray_messages() const;
   /// Marks the connection as broken, but keeps an earlier reason.
   void retire(const char* why) {
     if (is_usable()) why_unusable_ = why;

@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "rankmesh/layout/placement.hpp"
+#include "rankmesh/layout/rank_set.hpp"
 #include "rankmesh/mpi/error.hpp"
+#include "rankmesh/mpi/members.hpp"
 #include "rankmesh/wait/mpi_memory.hpp"
 #include "wait/detail/control_plane.hpp"
 
@@ -18,17 +20,26 @@ namespace rankmesh::detail {
 /// Returns the ranks of this rank's node, in ascending order.
 std::vector<Rank> ranks_of_node(const Placement& placement, Rank self);
 
-/// The ranks of this rank's node. Its functions are collective over the node and block at most
-/// until the mesh's timeout. They send messages on the control communicator, between the first rank
-/// of the node and each other one, so a node needs no communicator.
+/// The ranks of this rank's node, or those of a group inside it. Its functions are collective over
+/// these ranks and block at most until the mesh's timeout. They send messages between the first
+/// rank and each other one, and need no communicator of these ranks.
 /// @throws TimeoutError if ranks are missing; the error names them.
 class NodeMembers {
  public:
+  /// Takes the ranks of this node, in ascending order. They send messages on the control
+  /// communicator.
   NodeMembers(ControlPlane& control, const Placement& placement)
-      : control_{control}, ranks_{ranks_of_node(placement, control.rank())} {}
+      : NodeMembers{control, ranks_of_node(placement, control.rank())} {}
+  /// Takes the members of a group inside the node, in group order.
+  /// @param identity  The same on all members; unique among groups.
+  NodeMembers(ControlPlane& control, mpi::Members members, RankSet ranks, std::string identity)
+      : control_{control},
+        members_{std::move(members)},
+        ranks_{std::move(ranks)},
+        identity_{std::move(identity)} {}
 
-  [[nodiscard]] const std::vector<Rank>& ranks() const { return ranks_; }
-  [[nodiscard]] bool is_first() const { return control_.rank() == ranks_.front(); }
+  [[nodiscard]] int size() const { return members_.size(); }
+  [[nodiscard]] bool is_first() const { return members_.rank() == 0; }
 
   /// Returns the value of the first rank on every rank. `T` is plain data.
   /// @param activity  The activity of the node in messages; the same on all its ranks.
@@ -37,10 +48,10 @@ class NodeMembers {
     MpiMemory<T> memory{value};
     std::vector<MPI_Request> requests;
     if (is_first())
-      for (std::size_t r = 1; r < ranks_.size(); ++r)
-        send(memory.get(), sizeof(T), ranks_[r], requests);
+      for (int member = 1; member < size(); ++member)
+        send(memory.get(), sizeof(T), member, requests);
     else
-      receive(memory.get(), sizeof(T), ranks_.front(), requests);
+      receive(memory.get(), sizeof(T), 0, requests);
     wait(requests, memory, activity);
     return *memory;
   }
@@ -50,21 +61,23 @@ class NodeMembers {
   void tell_first(const T& value, const std::string& activity) {
     MpiMemory<T> memory{value};
     std::vector<MPI_Request> requests;
-    send(memory.get(), sizeof(T), ranks_.front(), requests);
+    send(memory.get(), sizeof(T), 0, requests);
     wait(requests, memory, activity);
   }
 
-  /// Receives a value on the first rank. Returns the place of the sender among the ranks, too.
+  /// Receives a value on the first rank. Returns the index of the sender, too.
   template <class T>
   std::pair<int, T> told_by_any(const std::string& activity) {
     MpiMemory<T> memory;
     MPI_Status status;
-    mpi::check(MPI_Probe(MPI_ANY_SOURCE, tag, control_.comm().native(), &status), "MPI_Probe");
-    const Rank from{status.MPI_SOURCE};
+    mpi::check(MPI_Probe(MPI_ANY_SOURCE, members_.tag_of(tag), members_.comm().native(), &status),
+               "MPI_Probe");
+    int from = 1;
+    while (members_.rank_of(from) != status.MPI_SOURCE) ++from;
     std::vector<MPI_Request> requests;
     receive(memory.get(), sizeof(T), from, requests);
     wait(requests, memory, activity);
-    return {static_cast<int>(std::ranges::find(ranks_, from) - ranks_.begin()), *memory};
+    return {from, *memory};
   }
 
   /// Waits until the function returns true, which it does on all ranks if it does on one. Then
@@ -86,26 +99,32 @@ class NodeMembers {
  private:
   static constexpr int tag = 2;  // of no other messages on the control communicator
 
-  void send(const void* data, std::size_t bytes, Rank to,
-            std::vector<MPI_Request>& requests) const {
-    mpi::check(MPI_Isend(data, static_cast<int>(bytes), MPI_BYTE, static_cast<int>(to.value()), tag,
-                         control_.comm().native(), &requests.emplace_back()),
+  NodeMembers(ControlPlane& control, const std::vector<Rank>& ranks)
+      : control_{control}, ranks_{RankSet::of(ranks)} {
+    std::vector<int> of_mesh;
+    for (const Rank rank : ranks) of_mesh.push_back(static_cast<int>(rank.value()));
+    const auto self = std::ranges::find(ranks, control.rank()) - ranks.begin();
+    members_ = {control.comm(), std::move(of_mesh), static_cast<int>(self), 0};
+  }
+  void send(const void* data, std::size_t bytes, int to, std::vector<MPI_Request>& requests) const {
+    mpi::check(MPI_Isend(data, static_cast<int>(bytes), MPI_BYTE, members_.rank_of(to),
+                         members_.tag_of(tag), members_.comm().native(), &requests.emplace_back()),
                "MPI_Isend");
   }
-  void receive(void* data, std::size_t bytes, Rank from, std::vector<MPI_Request>& requests) const {
-    mpi::check(MPI_Irecv(data, static_cast<int>(bytes), MPI_BYTE, static_cast<int>(from.value()),
-                         tag, control_.comm().native(), &requests.emplace_back()),
+  void receive(void* data, std::size_t bytes, int from, std::vector<MPI_Request>& requests) const {
+    mpi::check(MPI_Irecv(data, static_cast<int>(bytes), MPI_BYTE, members_.rank_of(from),
+                         members_.tag_of(tag), members_.comm().native(), &requests.emplace_back()),
                "MPI_Irecv");
   }
   [[nodiscard]] bool is_told() const {
     int has_arrived = 0;
-    mpi::check(MPI_Iprobe(is_first() ? MPI_ANY_SOURCE : static_cast<int>(ranks_.front().value()),
-                          tag, control_.comm().native(), &has_arrived, MPI_STATUS_IGNORE),
+    mpi::check(MPI_Iprobe(is_first() ? MPI_ANY_SOURCE : members_.rank_of(0), members_.tag_of(tag),
+                          members_.comm().native(), &has_arrived, MPI_STATUS_IGNORE),
                "MPI_Iprobe");
     return has_arrived != 0;
   }
   [[nodiscard]] WaitPoint point(const std::string& activity) const {
-    return WaitPoint::of(RankSet::of(ranks_), activity, activity);
+    return WaitPoint::of(ranks_, activity, activity + identity_);
   }
   template <class T>
   void wait(std::vector<MPI_Request>& requests, MpiMemory<T>& memory, const std::string& activity) {
@@ -118,7 +137,9 @@ class NodeMembers {
   }
 
   ControlPlane& control_;
-  std::vector<Rank> ranks_;
+  mpi::Members members_;
+  RankSet ranks_;
+  std::string identity_;  // empty: the ranks of the node
 };
 
 }  // namespace rankmesh::detail

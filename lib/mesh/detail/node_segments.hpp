@@ -8,7 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "group/detail/connection.hpp"
 #include "node_members.hpp"
+#include "rankmesh/mpi/members.hpp"
 #include "rankmesh/transport/shared_segment.hpp"
 
 namespace rankmesh::detail {
@@ -42,5 +44,12 @@ struct NodeSegment {
 /// @throws TimeoutError if ranks are missing; the error names them.
 std::vector<NodeSegment> make_node_segments(ControlPlane& control, const Placement& placement,
                                             const std::vector<SegmentRequest>& requests);
+
+/// Creates the segment of a group inside this node, with the same messages between its members.
+/// Collective over the members; blocks.
+/// @param members  The messages have tags of this group, or go over its communicator.
+/// @throws TimeoutError if members are missing; the error names them.
+NodeSegment make_group_segment(ControlPlane& control, const GroupDescription& group,
+                               const mpi::Members& members, const SegmentRequest& request);
 
 }  // namespace rankmesh::detail

@@ -16,6 +16,7 @@
 #include "connection_plan.hpp"
 #include "device_backend.hpp"
 #include "group/detail/mesh_runtime.hpp"
+#include "group_numbers.hpp"
 #include "mpi/detail/unfinished.hpp"
 #include "program_transports.hpp"
 #include "rankmesh/group/coordinator.hpp"
@@ -46,6 +47,7 @@ struct MeshState {
   std::vector<std::shared_ptr<Connection>> connections;
   const std::map<std::string, std::unique_ptr<GroupCoordinator>, std::less<>> named;
   std::vector<std::shared_ptr<GroupCoordinator>> dynamic{};
+  GroupNumbers numbers;  ///< Of dynamic groups.
   /// The coordinators of all ranks and of all ranks of a grid that the program has asked for.
   std::map<std::string, std::shared_ptr<GroupCoordinator>, std::less<>> worlds{};
   Rendezvous rendezvous{};  ///< For dynamic groups and for open().

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 #include "rankmesh/mpi/members.hpp"
@@ -36,6 +37,7 @@ class MpiMessage final : public Pending {
   void test_receive();
 
   MPI_Comm comm_;
+  std::shared_ptr<mpi::MessageCounts> counts_;  // kept, because a message may outlive its group
   bool is_foreign_;
   std::int64_t expected_;  // bytes
   MPI_Request receive_ = MPI_REQUEST_NULL;

@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Groups that are created while the mesh is open. Inside a node, they create no communicator before
+// native_mpi() asks for it; the calls of MPI are counted through its profiling interface. The tags,
+// the memory and the files of closed groups are used again.
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <numeric>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "mpi_calls.hpp"
+#include "rankmesh/exchange/message.hpp"
+#include "rankmesh/rankmesh.hpp"
+
+using rankmesh::GroupCoordinator;
+using rankmesh::Mesh;
+using rankmesh::Rank;
+
+namespace {
+
+constexpr int tags = 32768;  // of a group on the communicator of the mesh
+int own_rank = 0;
+long nodes = 1;  // of the job
+bool is_right = true;
+
+void expect(bool condition, const std::string& what) {
+  if (condition) return;
+  is_right = false;
+  std::fprintf(stderr, "rank %d: %s\n", own_rank, what.c_str());
+}
+
+std::vector<Rank> first_ranks(int count) {
+  std::vector<Rank> ranks;
+  for (int r = 0; r < count; ++r) ranks.emplace_back(r);
+  return ranks;
+}
+
+// Groups that span nodes have communicators from the beginning.
+bool spans_nodes(const Mesh& mesh, const rankmesh::RankSet& ranks) {
+  return mesh.placement().nodes_of(ranks) > 1;
+}
+
+// Collectives that shared memory carries, and those that it does not.
+void use_collectives(GroupCoordinator& group, const std::string& name) {
+  const auto k = static_cast<int>(group.size());
+  const auto self = static_cast<int>(group.rank_in_group().value());
+  for (const std::size_t n : {std::size_t{3}, std::size_t{60000}}) {
+    std::vector<int> sum(n, self + 1);
+    group.all_reduce(sum);
+    expect(sum == std::vector<int>(n, k * (k + 1) / 2), name + ": all_reduce");
+    std::vector<int> product(n, self + 1);
+    group.all_reduce(product, [](int a, int b) { return a > b ? a : b; });
+    expect(product == std::vector<int>(n, k), name + ": all_reduce with a function");
+    std::vector<int> word(n, self);
+    group.broadcast_async(word, k - 1).wait();
+    expect(word == std::vector<int>(n, k - 1), name + ": broadcast_async");
+
+    std::vector<std::size_t> counts;
+    std::vector<int> all, expected;
+    for (int m = 0; m < k; ++m) {
+      counts.push_back(n + static_cast<std::size_t>(m));
+      expected.insert(expected.end(), counts.back(), m);
+    }
+    all.resize(expected.size());
+    group.all_gather_v(std::vector<int>(counts[static_cast<std::size_t>(self)], self), all, counts);
+    expect(all == expected, name + ": all_gather_v");
+    const std::vector<std::size_t> own(static_cast<std::size_t>(k), n);
+    std::vector<int> in(n * own.size(), self), out(in.size());
+    group.all_to_all_v_async(in, out, own, own).wait();
+    for (int m = 0; m < k; ++m)
+      expect(out[n * static_cast<std::size_t>(m)] == m, name + ": all_to_all_v_async");
+  }
+  group.barrier();
+}
+
+// Messages of any size, and objects.
+void use_messages(GroupCoordinator& group, const std::string& name) {
+  const auto before =
+      static_cast<int>((group.rank_in_group().value() + group.size() - 1) % group.size());
+  const auto self = static_cast<int>(group.rank_in_group().value());
+  for (const std::size_t n : {std::size_t{3}, std::size_t{60000}}) {
+    std::vector<int> received(n);
+    group.send_recv(std::vector<int>(n, self), received, rankmesh::next, rankmesh::prev, 7);
+    expect(received == std::vector<int>(n, before), name + ": send_recv");
+    std::vector<std::byte> bytes(n, static_cast<std::byte>(self));
+    const auto all = rankmesh::exchange::all_gather_messages(group, bytes);
+    expect(all[static_cast<std::size_t>(before)] ==
+               rankmesh::exchange::Bytes(n, static_cast<std::byte>(before)),
+           name + ": all_gather_messages");
+  }
+}
+
+// The messages of two groups with the same members do not meet, even if they have the same tags
+// and are received in another order.
+void use_both(GroupCoordinator& one, GroupCoordinator& other) {
+  const auto before = static_cast<int>(one.prev_rank().value());
+  for (const std::size_t n : {std::size_t{3}, std::size_t{60000}}) {
+    const std::vector<int> first(n, own_rank), second(n, 100 + own_rank);
+    std::vector<int> from_one(n), from_other(n);
+    auto a = one.send_async(first, rankmesh::next);
+    auto b = other.send_async(second, rankmesh::next);
+    auto c = other.recv_async(from_other, rankmesh::prev);
+    auto d = one.recv_async(from_one, rankmesh::prev);
+    for (auto* work : {&c, &d}) work->wait();
+    for (auto* work : {&a, &b}) work->wait();
+    expect(from_one == std::vector<int>(n, before), "messages of the first of two groups");
+    expect(from_other == std::vector<int>(n, 100 + before), "messages of the second group");
+  }
+  // Members of two groups with common members call collectives in flight at the same time.
+  std::vector<int> x(60000, 1), y(60000, 2);
+  auto a = one.all_reduce_async(x, [](int v, int w) { return v + w; });
+  auto b = other.all_reduce_async(y, [](int v, int w) { return v + w; });
+  b.wait();
+  a.wait();
+  expect(x.front() == one.size() && y.back() == 2 * other.size(), "collectives of two groups");
+}
+
+// The formula of docs/performance.md: a note to each other member; then the first member tells the
+// others where the memory is.
+void check_messages(Mesh& mesh, int size) {
+  calls.sends = 0;
+  const auto group = mesh.new_group(first_ranks(size));
+  expect(calls.sends == (own_rank == 0 ? 2 : 1) * (size - 1),
+         "new_group sends " + std::to_string(calls.sends) + " messages");
+  mesh.close(*group);
+}
+
+void check_native(const Mesh& mesh, GroupCoordinator& group) {
+  calls.creations = 0;
+  MPI_Comm comm = group.native_mpi();
+  const long expected = spans_nodes(mesh, group.ranks()) ? 0 : 1;
+  expect(calls.creations == expected, "native_mpi() creates one communicator");
+  int size = 0;
+  int rank = -1;
+  MPI_Comm_size(comm, &size);
+  MPI_Comm_rank(comm, &rank);
+  expect(size == group.size() && rank == group.rank_in_group().value(),
+         "the members of native_mpi()");
+  int sum = 1;
+  MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_INT, MPI_SUM, comm);
+  expect(sum == size, "a collective of the program on native_mpi()");
+  expect(group.native_mpi() == comm && calls.creations == expected, "native_mpi() creates it once");
+}
+
+void check_operations(bool check, int size) {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", {.check = check}};
+  const bool is_inside = !spans_nodes(mesh, rankmesh::RankSet::of(first_ranks(size)));
+  if (!check && is_inside) check_messages(mesh, size);
+  calls.creations = 0;
+  const auto one = mesh.new_group(first_ranks(size), "one");
+  const auto other = mesh.new_group(first_ranks(size), "other");
+  std::vector<std::vector<Rank>> pairs;  // each rank is in two of them
+  for (int r = 0; r + 1 < size; ++r) pairs.push_back({r, r + 1});
+  const auto groups = mesh.new_groups(pairs);
+  long expected = is_inside ? 0 : 2;
+  for (const auto& group : groups)
+    if (group != nullptr && spans_nodes(mesh, group->ranks())) ++expected;
+  for (const auto& group : {one, other}) {
+    use_collectives(*group, group->name());
+    use_messages(*group, group->name());
+  }
+  use_both(*one, *other);
+  for (const auto& group : groups)
+    if (group != nullptr) {
+      use_collectives(*group, group->name());
+      use_messages(*group, group->name());
+    }
+  expect(calls.creations == expected, "new_group and operations create no communicator in a node");
+  check_native(mesh, *one);
+  for (const auto& group : groups)
+    if (group != nullptr) check_native(mesh, *group);
+  use_collectives(*one, "one");
+  use_messages(*one, "one");
+  use_both(*one, *other);
+  mesh.close(*one);
+  use_messages(*other, "other, after the close of one");
+  mesh.close();
+}
+
+// Creates a group on a mesh of these options, and counts the communicators.
+long created_with(const rankmesh::MeshOptions& options, int size) {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
+  calls.creations = 0;
+  // No rule of routes names a dynamic group, even if it has the name of a family.
+  const auto group = mesh.new_group(first_ranks(size), "tp");
+  use_collectives(*group, group->name());
+  const long result = calls.creations;
+  use_messages(*group, group->name());
+  mesh.close();
+  return result;
+}
+
+// What gives a communicator to groups of the mesh does so in groups that are created later.
+void check_needs(int size) {
+  expect(created_with({.communicators = rankmesh::Communicators::all}, size) == 1,
+         "the option for communicators in all groups");
+  expect(created_with({.routes = "*.*:host=mpi"}, size) == 1, "a rule for MPI in all groups");
+  const long spanning = nodes > 1 ? 1 : 0;
+  expect(created_with({.routes = "tp.*:host=mpi"}, size) == spanning, "a rule for a family");
+}
+
+// If the memory of a group cannot be created, it gets a communicator, and MPI carries its calls.
+void check_without_memory(int size) {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit none{0, before.rlim_max};
+  if (own_rank == 0) setrlimit(RLIMIT_FSIZE, &none);
+  calls.creations = 0;
+  const auto group = mesh.new_group(first_ranks(size));
+  setrlimit(RLIMIT_FSIZE, &before);
+  expect(calls.creations == 1, "a group without shared memory");
+  use_collectives(*group, "a group without shared memory");
+  use_messages(*group, "a group without shared memory");
+  mesh.close(*group);
+  mesh.close();
+}
+
+// A member stops after all have met. The others learn its name at the deadline, and what is left of
+// this attempt does not disturb the next one.
+void check_late_member(int size) {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", {.timeout = rankmesh::Deadline::Duration{1}}};
+  calls.creations = calls.sends = 0;
+  const int late = 0;
+  if (own_rank == late) calls.late_send = size;  // after its notes
+  std::string text;
+  std::vector<Rank> missing;
+  try {
+    (void)mesh.new_group(first_ranks(size), "pool");
+  } catch (const rankmesh::TimeoutError& error) {
+    text = error.message();
+    missing = error.missing();
+  }
+  calls.late_send = 0;
+  expect(text.find("the creation of the shared memory of pool") != std::string::npos,
+         "a late member: '" + text + "'");
+  if (own_rank != late) expect(missing == std::vector<Rank>{late}, "the late member's name");
+  PMPI_Barrier(MPI_COMM_WORLD);
+  const auto group = mesh.new_group(first_ranks(size), "pool");
+  use_collectives(*group, "after a late member");
+  use_messages(*group, "after a late member");
+  expect(calls.creations == 0, "after a late member, no communicator");
+  mesh.close(*group);
+  mesh.close();
+}
+
+// MPI has tags for two groups: that of the mesh, and one more.
+void check_few_tags(int size) {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
+  calls.creations = 0;
+  const auto one = mesh.new_group(first_ranks(size), "one");
+  expect(calls.creations == 0, "the last tags");
+  const auto other = mesh.new_group(first_ranks(size), "other");
+  expect(calls.creations == 1, "no tags are left");
+  use_both(*one, *other);
+  mesh.close(*one);
+  const auto next = mesh.new_group(first_ranks(size), "next");
+  expect(calls.creations == 1, "the tags of the closed group");
+  use_both(*next, *other);
+  mesh.close();
+}
+
+long open_files() {
+  return std::distance(std::filesystem::directory_iterator{"/proc/self/fd"},
+                       std::filesystem::directory_iterator{});
+}
+
+long mappings_of_groups() {
+  std::ifstream maps{"/proc/self/maps"};
+  long count = 0;
+  for (std::string line; std::getline(maps, line);)
+    if (line.find("rankmesh") != std::string::npos) ++count;
+  return count;
+}
+
+// @param group_count  How often a group is created and closed.
+void check_reuse(bool check, int size, int group_count) {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", {.check = check}};
+  const long files = open_files();
+  const long mappings = mappings_of_groups();
+  calls.creations = 0;
+  calls.highest_tag = 0;
+  auto kept = mesh.new_group(first_ranks(size));
+  for (int i = 0; i < group_count; ++i) {
+    // The oldest of two groups is closed first, so the numbers alternate.
+    auto next = mesh.new_group(first_ranks(size));
+    std::vector<int> large(5000, i), received(large.size());
+    next->send_recv(large, received, rankmesh::next, rankmesh::prev);
+    expect(received == large, "a message of a group that is created and closed");
+    next->all_reduce(large, [](int a, int b) { return std::max(a, b); });
+    mesh.close(*kept);
+    kept = next;
+  }
+  mesh.close(*kept);
+  expect(calls.creations == (nodes > 1 ? group_count + 1 : 0),
+         "groups that are created and closed create no communicator in a node");
+  // The mesh has one group, and two dynamic ones at a time.
+  expect(calls.highest_tag < 4 * tags, "the highest tag is " + std::to_string(calls.highest_tag));
+  expect(open_files() == files, "descriptors of closed groups");
+  expect(mappings_of_groups() == mappings, "memory of closed groups");
+  mesh.close();
+}
+
+// A message that nobody receives is not taken for a message of a later group. In groups of this
+// size, MPI carries all messages.
+void check_stray(int size) {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", {.check = false}};
+  for (int i = 0; i < 3; ++i) {
+    const auto group = mesh.new_group(first_ranks(size));
+    const int value = i;
+    int received = -1;
+    group->send_recv(std::span{&value, 1}, std::span{&received, 1}, rankmesh::next, rankmesh::prev);
+    expect(received == i, "a message of the group, after strays of closed groups");
+    const int stray = 100 + i;
+    group->send(std::span{&stray, 1}, rankmesh::next);
+    mesh.close(*group);
+  }
+  mesh.close();
+}
+
+void check_all(int size) {
+  for (const bool check : {false, true}) check_operations(check, size);
+  check_needs(size);
+  check_without_memory(size);
+  if (nodes == 1) check_late_member(size);
+  for (const bool check : {false, true}) check_reuse(check, size, std::min(1000, 2000 / size));
+  if (size > 16) check_stray(size);
+}
+
+}  // namespace
+
+// Without arguments: on one node. `few-tags`: with an MPI library that has few tags. Otherwise: the
+// number of nodes.
+int main(int argc, char** argv) {
+  // An Environment would end the job, because an attempt that failed leaves a receive in MPI.
+  MPI_Init(&argc, &argv);
+  const bool has_few_tags = argc > 1 && argv[1] == std::string{"few-tags"};
+  if (has_few_tags) calls.highest_of_few = 3 * tags - 1;  // for the control plane and two groups
+  if (argc > 1 && !has_few_tags) nodes = std::stol(argv[1]);
+  int size = 0;
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  MPI_Comm_rank(MPI_COMM_WORLD, &own_rank);
+  if (has_few_tags)
+    check_few_tags(size);
+  else
+    check_all(size);
+  int wrong = is_right ? 0 : 1;
+  PMPI_Allreduce(MPI_IN_PLACE, &wrong, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  MPI_Finalize();
+  return wrong == 0 ? 0 : 1;
+}
