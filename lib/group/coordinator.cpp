@@ -157,6 +157,9 @@ RouteExplanation GroupCoordinator::explain(Operation operation, std::int64_t byt
   const std::int64_t whole =
       operation == Operation::barrier ? 0 : std::max<std::int64_t>(bytes, 0) / width;
   const std::int64_t block = whole / size_;
+  // On host memory, these reductions are carried out in float32 (see LoweredCall).
+  if (kind == MemoryKind::host && is_narrow_float(type) && reduces(operation))
+    type = DataType::float32;
   call.in = {nullptr, whole, type, kind};
   call.out = {nullptr, whole, type, kind};
   if (operation == Operation::all_gather || operation == Operation::gather) call.in.count = block;

@@ -28,7 +28,9 @@ TEST_CASE("v-forms in shared memory: random blocks that take one step, or many")
     for (int round = 0; round < 12; ++round) {
       CAPTURE(round);
       const unsigned largest = round % 6 == 5 && size() <= 8 ? 60000 : round % 3 == 2 ? 4000 : 20;
-      check_forms(mesh[name], random, largest, round % 2 == 0);
+      // In the last rounds, only some members use the forms with _async.
+      check_forms(mesh[name], random, largest,
+                  round < 9 ? round % 2 == 0 : mesh.rank().value() % 2 == 0);
     }
   }
   mesh.close();

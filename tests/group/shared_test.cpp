@@ -205,7 +205,7 @@ TEST_CASE("asynchronous operations over shared memory and MPI at once, completed
   mesh.close();
 }
 
-TEST_CASE("dynamic groups use shared memory, and reductions of 16-bit floats use MPI") {
+TEST_CASE("dynamic groups, v-forms and reductions of 16-bit floats use shared memory") {
   MeshOptions options = routed("*.*:host=shm");
   options.check = false;  // it compares messages over MPI
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
@@ -215,9 +215,9 @@ TEST_CASE("dynamic groups use shared memory, and reductions of 16-bit floats use
                                                                      : nodes < size()
                                                                          ? "hierarchical"
                                                                          : "mpi"));
-    CHECK(mesh["tp"]
-              .explain(Operation::all_reduce, 8, MemoryKind::host, DataType::bfloat16)
-              .transport == "mpi");
+    for (const DataType narrow : {DataType::bfloat16, DataType::float8_e4m3})
+      CHECK(mesh["tp"].explain(Operation::all_reduce, 8, MemoryKind::host, narrow).transport ==
+            mesh["tp"].explain(Operation::all_reduce, 8).transport);
     CHECK(mesh["tp"].explain(Operation::send_recv, -1).transport ==
           (nodes == 1 && size() <= 16 ? "shm" : "mpi"));
     for (const Operation v_form : {Operation::all_gather, Operation::all_to_all})

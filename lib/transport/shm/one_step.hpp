@@ -9,13 +9,21 @@
 
 namespace rankmesh::shm {
 
-/// Returns whether the calls of an algorithm can be v-forms, which have algorithms of their own.
-constexpr bool may_have_blocks(const Algorithm& algorithm) {
-  return algorithm.first.agrees == nullptr &&  // a meeting compares the counts itself
-         (algorithm.operation == Operation::all_gather ||
-          algorithm.operation == Operation::reduce_scatter ||
-          algorithm.operation == Operation::gather || algorithm.operation == Operation::scatter ||
-          algorithm.operation == Operation::all_to_all);
+/// Returns the blocks of a v-form, which has an algorithm of its own; null for other calls.
+template <const Algorithm& algorithm>
+const Blocks* blocks_of(const Call& call) {
+  if (algorithm.first.agrees != nullptr) return nullptr;  // a meeting compares the counts itself
+  switch (algorithm.operation) {
+    case Operation::all_gather:
+    case Operation::gather:
+      return call.out_blocks;
+    case Operation::reduce_scatter:
+    case Operation::scatter:
+    case Operation::all_to_all:
+      return call.in_blocks;
+    default:
+      return nullptr;
+  }
 }
 
 /// An Algorithm's `run_small`, see Engine::run_small.
@@ -30,10 +38,11 @@ template <const Algorithm& algorithm>
   if (bytes > group.slot_bytes || !engine.may_overwrite(number, bytes)) return Outcome::not_begun;
   // All members must choose the same algorithm, whether they take this path or not. Algorithms for
   // symmetric memory and for v-forms come first.
-  if ((call.in.window != nullptr || call.out.window != nullptr) &&
+  // One check for three pointers, which are nearly always null.
+  const auto bits = [](const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); };
+  if ((bits(call.in.window) | bits(call.out.window) | bits(blocks_of<algorithm>(call))) != 0 &&
       !engine.is_chosen(algorithm, call))
     return Outcome::not_begun;
-  if (may_have_blocks(algorithm) && call.has_blocks()) return Outcome::not_begun;
   // The caller of a meeting records the call itself.
   record::format::Header* const record =
       algorithm.first.agrees == nullptr ? engine.record_ : nullptr;
