@@ -6,7 +6,8 @@
 // Both run alternately in one job, PAIRS times (default 30). A run sends a number of messages from
 // rank 0 to all others and ends when the last rank has the last message. In the mode "stream",
 // messages follow each other. In the mode "step", both sides have a barrier after each message, as
-// in an engine that waits for its workers before the next step.
+// in an engine that waits for its workers before the next step: the queue the barrier of its group,
+// and MPI_Bcast MPI_Barrier.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -62,7 +63,7 @@ int main(int argc, char** argv) {
               queue.write(message);
             else
               queue.read(received);
-            if (step) MPI_Barrier(comm);
+            if (step) tp.barrier();
           }
         };
         const auto by_mpi = [&] {

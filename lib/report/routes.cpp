@@ -30,10 +30,6 @@ struct Entry {
   std::vector<Stretch> stretches;
 };
 
-bool has_v_form(Operation operation) {
-  return operation >= Operation::all_gather && operation <= Operation::all_to_all;
-}
-
 std::vector<Stretch> stretches_of(const RouteTable& routes, const RouteScope& scope,
                                   RouteQuery query) {
   const RouteSegment without = routes.resolve(scope, query).front();

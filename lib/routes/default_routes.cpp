@@ -34,6 +34,9 @@ const RouteTable& RouteTable::defaults() {
       // Ranks that share cores: each message of MPI costs a context switch.
       "*.scatter:host:64K-192K:ranks(5-inf):one_node:shared_cores=shm; "
       "*.all_to_all:host:96K-256K:ranks(5-inf):one_node:shared_cores=shm; "
+      // Blocks of different sizes. Shared memory itself leaves large blocks to MPI.
+      "*.all_gather:host:v_form:one_node=shm; *.gather:host:v_form:one_node=shm; "
+      "*.scatter:host:v_form:one_node=shm; *.all_to_all:host:v_form:one_node=shm; "
       // Groups that span nodes, on two levels.
       "*.barrier:host:many_nodes=hierarchical; *.broadcast:host:many_nodes=hierarchical; "
       "*.all_reduce:host:many_nodes=hierarchical; *.all_gather:host:many_nodes=hierarchical; "

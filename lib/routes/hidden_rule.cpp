@@ -12,9 +12,10 @@ bool is_for_device(const RouteRule& rule) {
 bool covers(const RouteRule& a, const RouteRule& b) {
   const auto wider = [](const auto& x, const auto& y) { return !x || x == y; };
   return (a.name.empty() || a.name == b.name) && wider(a.operation, b.operation) &&
-         wider(a.type, b.type) && a.least_ranks <= b.least_ranks && a.most_ranks >= b.most_ranks &&
-         wider(a.one_node, b.one_node) && wider(a.own_cores, b.own_cores) &&
-         wider(a.capture, b.capture) && is_for_device(a) == is_for_device(b);
+         wider(a.type, b.type) && (!a.v_form || b.v_form) && a.least_ranks <= b.least_ranks &&
+         a.most_ranks >= b.most_ranks && wider(a.one_node, b.one_node) &&
+         wider(a.own_cores, b.own_cores) && wider(a.capture, b.capture) &&
+         is_for_device(a) == is_for_device(b);
 }
 
 // Whether rule b gets no call if rule a is tried first, apart from sizes.

@@ -44,6 +44,7 @@ std::string RouteRule::to_string() const {
   text += operation ? fmt::format(".{}", rankmesh::to_string(*operation)) : ".*";
   if (kind) text += fmt::format(":{}", rankmesh::to_string(*kind));
   if (bytes) text += fmt::format(":{}-{}", size_text(bytes->begin), size_text(bytes->end));
+  if (v_form) text += ":v_form";
   if (type) text += fmt::format(":{}", rankmesh::to_string(*type));
   const bool is_open = most_ranks == std::numeric_limits<std::int64_t>::max();
   if (least_ranks == most_ranks)
@@ -101,6 +102,7 @@ std::vector<RouteSegment> RouteTable::resolve(const RouteScope& scope,
     // carry host memory unless the rule says something else.
     const bool is_for_device = rule.transport == "nccl" || rule.kind == MemoryKind::device;
     if (is_for_device != (query.kind == MemoryKind::device)) continue;
+    if (rule.v_form && (query.bytes || !has_v_form(query.operation))) continue;
     if (rule.type && (is_host_message || rule.type != query.type)) continue;
     if (rule.capture && *rule.capture != query.capture) continue;
     if ((rule.bytes && !query.bytes) || !rule.fits(scope)) continue;

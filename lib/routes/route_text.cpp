@@ -170,6 +170,10 @@ class Reader {
     const std::string_view text = word.text;
     if (text == "host" || text == "device") {
       set(rule.kind, text == "host" ? MemoryKind::host : MemoryKind::device, word);
+    } else if (text == "v_form") {
+      if (rule.v_form)
+        refuse(word.position, "duplicate condition 'v_form' in one rule", "remove one of them");
+      rule.v_form = true;
     } else if (text == "one_node" || text == "many_nodes") {
       set(rule.one_node, text == "one_node", word);
     } else if (text == "own_cores" || text == "shared_cores") {
@@ -184,8 +188,9 @@ class Reader {
       set(rule.type, *type, word);
     } else {
       static const std::vector<std::string> words{
-          "host",       "device",    "int",          "float", "half",    "fp8",        "one_node",
-          "many_nodes", "own_cores", "shared_cores", "eager", "capture", "ranks(2-8)", "0-32K"};
+          "host",         "device", "v_form",   "int",        "float",
+          "half",         "fp8",    "one_node", "many_nodes", "own_cores",
+          "shared_cores", "eager",  "capture",  "ranks(2-8)", "0-32K"};
       refuse(word.position, fmt::format("unknown condition '{}'", shown(text)),
              detail::suggest(text, words, "the conditions are"));
     }
@@ -295,7 +300,13 @@ class Reader {
     if (rule.one_node == true && rule.transport == "hierarchical")
       refuse(word.position, "hierarchical carries calls of groups that span nodes only",
              "write many_nodes, or use another transport");
+    if (rule.v_form && rule.bytes)
+      refuse(rule.position, "rules for v-forms cannot depend on the size",
+             "remove the sizes: the members may pass different counts");
     if (!rule.operation) return;
+    if (rule.v_form && !has_v_form(*rule.operation))
+      refuse(rule.position, fmt::format("{} has no v-form", rankmesh::to_string(*rule.operation)),
+             "remove v_form, or write an operation that has a v-form");
     if (rule.bytes && is_point_to_point(*rule.operation))
       refuse(rule.position,
              fmt::format("rules for {} cannot depend on the size",

@@ -99,6 +99,7 @@ TEST_CASE("operations behind one that cannot be issued fail with its reason") {
   MeshOptions options;
   options.devices = DeviceUse::off;
   options.check = false;  // which starts MPI's operations after the end of the batch
+  options.routes = "*.*:host=mpi";
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
   auto& tp = mesh["tp"];
   // Counts that MPI cannot take. They are refused before any memory is touched, so there is none.

@@ -98,8 +98,10 @@ TEST_CASE("a displacement that MPI cannot carry is refused before the other memb
       else
         tp.gather_v(in, vast.span(), blocks, last());
     };
+    MeshOptions options = form.options();
+    options.routes = "*.*:host=mpi";
     std::optional<Mesh> mesh;
-    mesh.emplace(MPI_COMM_WORLD, "tp=auto", form.options());
+    mesh.emplace(MPI_COMM_WORLD, "tp=auto", options);
     if (is_odd())
       CHECK_THROWS_AS(gather((*mesh)["tp"]), UnsupportedError);
     else

@@ -99,6 +99,18 @@ TEST_CASE("both ends of a message on the host have the same rules") {
   }
 }
 
+TEST_CASE("rules for v-forms apply to calls without a size, of operations that have v-forms") {
+  RouteTable table = table_of("*.*:v_form=shm; *.all_gather:0-inf=mpi");
+  table.append(table_of("*.*:host=mpi; *.*:device=nccl"));
+  RouteQuery query{.operation = Operation::all_gather, .type = TypeClass::integer};
+  CHECK(first(table, {"a", 2, 1}, query) == "shm>mpi");
+  query.bytes = 8;
+  CHECK(first(table, {"a", 2, 1}, query) == "mpi");
+  query = {.operation = Operation::broadcast, .type = TypeClass::integer};
+  CHECK(first(table, {"a", 2, 1}, query) == "mpi");
+  CHECK(table.to_string().starts_with("*.*:v_form=shm; *.all_gather:0-inf=mpi; "));
+}
+
 TEST_CASE("rules distinguish groups by size and nodes") {
   RouteTable table =
       table_of("*.*:ranks(2-4):one_node=shm; *.*:ranks(9-inf)=mpi; *.*:one_node=shm");

@@ -40,6 +40,12 @@ constexpr bool has_root(Operation operation) {
   return operation == Operation::broadcast || operation == Operation::reduce ||
          operation == Operation::gather || operation == Operation::scatter;
 }
+/// Returns whether the operation has a form with blocks of different sizes (a v-form).
+constexpr bool has_v_form(Operation operation) {
+  return operation == Operation::all_gather || operation == Operation::reduce_scatter ||
+         operation == Operation::gather || operation == Operation::scatter ||
+         operation == Operation::all_to_all;
+}
 /// Returns whether the operation is point-to-point: send, recv or send_recv.
 constexpr bool is_point_to_point(Operation operation) { return operation >= Operation::send; }
 

@@ -74,8 +74,10 @@ struct RANKMESH_API RouteRule {
   std::optional<Operation> operation{};  ///< The operation. Not set: any operation (`*`).
   std::optional<MemoryKind> kind{};      ///< The kind of memory. Not set: any kind.
   std::optional<ByteRange> bytes{};      ///< The range of sizes. Not set: any size.
-  std::optional<TypeClass> type{};       ///< The class of types. Not set: any type.
-  std::int64_t least_ranks = 2;          ///< The least number of ranks of a group.
+  /// Whether the rule is only for v-forms, to which rules with sizes never apply.
+  bool v_form = false;
+  std::optional<TypeClass> type{};  ///< The class of types. Not set: any type.
+  std::int64_t least_ranks = 2;     ///< The least number of ranks of a group.
   /// The greatest number of ranks of a group.
   std::int64_t most_ranks = std::numeric_limits<std::int64_t>::max();
   /// If true, the rule is for groups inside one node; if false, for groups on several nodes. If it
@@ -144,6 +146,7 @@ struct RouteMachine {
 ///     operation := all_reduce | broadcast | ... | '*'
 ///     condition := host | device                     memory kind
 ///                | from '-' to                       from <= bytes < to; K, M, G; to may be inf
+///                | v_form                            blocks of different sizes
 ///                | int | float | half | fp8          element type
 ///                | ranks '(' least [ '-' most ] ')'  group size, both ends included
 ///                | one_node | many_nodes             nodes of the members

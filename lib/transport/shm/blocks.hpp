@@ -5,8 +5,8 @@
 // meeting.hpp), and behind them the beginnings of its blocks. All members wait for all others, even
 // in gather and scatter, because only the counts of all members tell how long the longest block is.
 // If a block is longer than the first step can carry, either more steps follow, without counts, or
-// another transport carries the call. Every step has the same space for each block, so a member
-// finds its block without the counts of the others.
+// another transport carries the call. Every step has space for equally many elements of each block,
+// so a member finds its block without the counts of the others.
 #pragma once
 
 #include <algorithm>
