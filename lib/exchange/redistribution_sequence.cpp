@@ -16,6 +16,10 @@ namespace rankmesh::exchange::detail {
 namespace {
 
 constexpr std::size_t most_in_flight = 64;  // messages in each direction
+// The memory of packed messages is small enough to stay in the cache between packing and sending,
+// and between receiving and unpacking.
+constexpr std::int64_t most_message = 1 << 20;
+constexpr std::int64_t packed_messages = 4;  // of this size, in each direction
 
 // The messages of one direction.
 class Lane {
@@ -81,8 +85,8 @@ class Transfer final : public rankmesh::detail::MessageSequence {
         receives_{state_->received, state_->received_memory},
         direct_{*state_, [this](std::int64_t bytes) { count(bytes); }} {
     state_->is_running = true;
-    const std::int64_t of_direction = state_->options.memory / 2;
-    largest_ = of_direction / 4;
+    largest_ = std::min(most_message, state_->options.memory / 2 / packed_messages);
+    const std::int64_t of_direction = packed_messages * largest_;
     state_->sent_memory.reserve(std::min(of_direction, sum_of(state_->sent)));
     state_->received_memory.reserve(std::min(of_direction, sum_of(state_->received)));
     if (!state_->received.empty()) arrived_.begin(state_->received.front());

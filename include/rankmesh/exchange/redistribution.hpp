@@ -116,7 +116,7 @@ struct RedistributionOptions {
 /// and are added up in the wider type, at least float32; the sum is rounded once. Elements are
 /// added in an order that depends on the plan only, so a repeated transfer gives the same bits.
 ///
-/// Cost: one message per pair of ranks, or one per `memory` / 8 bytes; or two messages of 48 bytes
+/// Cost: one message per pair of ranks, or one per MiB or `memory` / 8 bytes; or two of 48 bytes
 /// for a pair that reads directly, or for each packed piece. Memory: `memory` bytes at most, and
 /// 128 KiB for direct reads, 16 bytes per tensor, 8 bytes per tensor and rank that exchanges
 /// elements of it with this one, lists for each different pair of places, 56 bytes and the strides

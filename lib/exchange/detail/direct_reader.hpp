@@ -4,8 +4,8 @@
 // Streams that are read from the places of their elements are read in turns of 256 KiB. The next
 // turn belongs to the stream that has got least far in the list of tensors. Peers usually have
 // neighbouring parts of each tensor, so all that is stored in a page of the target is stored within
-// a few turns. With one stream after the other, 36,096 tensors of two peers took 1.25 times as long
-// as one tensor, only because the pages of the target were visited twice.
+// a few turns. With one stream after the other, each page of small targets is visited once per
+// peer; in a program that only reads 36,096 pieces of each of two peers, that took 15 % longer.
 #pragma once
 
 #include <sys/uio.h>
