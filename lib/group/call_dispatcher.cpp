@@ -11,6 +11,7 @@
 #include "base/detail/error_in_flight.hpp"
 #include "detail/lowered_call.hpp"
 #include "detail/progress_in_mpi.hpp"
+#include "device/stream_memory.hpp"
 #include "mpi/detail/unfinished.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/transport/mpi_transport.hpp"
@@ -328,7 +329,10 @@ Work CallDispatcher::start_checked(const Call& call, std::shared_ptr<void> kept)
   } else {
     start_on_host(call, *operation);
   }
-  runtime_->in_flight.add(operation);
+  if (on_device && device::is_in_capture(call.stream))
+    runtime_->in_flight.add_captured(*operation);
+  else
+    runtime_->in_flight.add(operation);
   return Work{std::move(operation), runtime_};
 }
 

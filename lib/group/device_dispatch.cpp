@@ -99,7 +99,6 @@ Work CallDispatcher::start(const SequenceDescription& description, StreamRef str
   operation->point = point_of(description, std::move(peers));
   operation->stream = stream;
   operation->is_on_device = true;
-  operation->kept = sequence;
   transport.validate({.operation = Operation::send, .stream = transport.stream()});
   operation->pending = transport.queue_after(stream, [&](StreamRef own) {
     try {

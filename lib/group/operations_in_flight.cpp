@@ -63,6 +63,12 @@ void OperationsInFlight::add(std::shared_ptr<AsyncOperation> operation) {
   list_.push_back(std::move(operation));
 }
 
+void OperationsInFlight::add_captured(AsyncOperation& operation) {
+  operation.is_captured = true;
+  operation.recorded.capture();
+  if (operation.kept != nullptr) kept_for_graphs_.push_back(std::move(operation.kept));
+}
+
 // Two at each new operation, so that a program whose streams wait for its operations, and never its
 // host, does not collect events.
 void OperationsInFlight::forget_ended_on_device() {
@@ -109,7 +115,7 @@ bool OperationsInFlight::test(AsyncOperation& operation) {
   if (!operation.failure.empty())
     throw ClosedError{operation.failure, "the operation failed earlier and will never be complete"};
   if (operation.is_deferred) return false;
-  if (operation.pending == nullptr) return true;
+  if (operation.pending == nullptr || operation.is_captured) return true;
   const auto end = [&] {
     operation.was_cancelled = operation.pending->was_cancelled();
     if (operation.was_cancelled)

@@ -56,6 +56,30 @@ TEST_CASE("a mesh knows the graphs that hold its operations, and closes only aft
   mesh.close();
 }
 
+TEST_CASE("asynchronous operations in a graph leave those outside of it alone") {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::short_timeout()};
+  auto& tp = mesh["tp"];
+  const Stream stream = Stream::create();
+  const auto value = on_device<float>({1});
+  const auto sum = [&] { tp.all_reduce_async(value.span(), stream).wait(); };
+  sum();
+  stream.wait(Deadline{Deadline::Duration{30}});
+  cudaGraph_t graph = captured(stream, sum);
+  cudaGraphExec_t exec = nullptr;
+  REQUIRE(cudaGraphInstantiate(&exec, graph, 0) == cudaSuccess);
+  REQUIRE(cudaGraphDestroy(graph) == cudaSuccess);
+  for (int turn = 0; turn < 2; ++turn) {
+    sum();
+    REQUIRE(cudaGraphLaunch(exec, stream.native()) == cudaSuccess);
+  }
+  mesh.progress();
+  const auto all = static_cast<float>(size());
+  CHECK(value.download(stream) == std::vector{all * all * all * all * all});
+  wait_for_all();
+  REQUIRE(cudaGraphExecDestroy(exec) == cudaSuccess);
+  mesh.close();
+}
+
 TEST_CASE("each capture counts: the mesh closes only after the graphs of all of them") {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::short_timeout()};
   const Stream stream = Stream::create();

@@ -6,8 +6,10 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "device/placed_on_device.hpp"
@@ -35,6 +37,13 @@ using rankmesh_test::wait_for_all;
 using test_platform::on_device;
 
 namespace {
+
+// Returns whether the device has freed its memory except that much.
+bool is_freed(long allocations) {
+  for (int turn = 0; turn < 10'000 && test_platform::cuda().allocations > allocations; ++turn)
+    std::this_thread::sleep_for(std::chrono::milliseconds{1});
+  return test_platform::cuda().allocations == allocations;
+}
 
 // Holds a stream until the flag is set.
 void wait_until_open(void* flag) {
@@ -161,21 +170,24 @@ TEST_CASE("a rank that does not start a transfer in device memory ends the wait 
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
   const TensorTransfer moved =
       transfer("[64,48] f32 @ tp=N : (tp, _)", "[64,48] f32 @ tp=N : (_, tp)");
-  Redistribution move{
-      mesh["tp"], plan_transfer(moved.from, moved.to), {.kind = MemoryKind::device}};
   Placed in{moved.from}, out{moved.to};
   const bool is_last = rank() == size() - 1;
+  const long before = test_platform::cuda().allocations;
+  std::optional<Redistribution> move{std::in_place, mesh["tp"], plan_transfer(moved.from, moved.to),
+                                     exchange::RedistributionOptions{.kind = MemoryKind::device}};
   // The members connect to each other.
-  move.start(in.source(), out.target()).wait(Deadline::Duration{30});
+  move->start(in.source(), out.target()).wait(Deadline::Duration{30});
   if (!is_last) {
-    Work work = move.start(in.source(), out.target());
+    Work work = move->start(in.source(), out.target());
     const auto error = thrown_by<TimeoutError>([&] { work.wait(Deadline::Duration{1}); });
     CHECK(error.missing() == std::vector<Rank>{Rank{size() - 1}});
     CHECK_CONTAINS(error.message(), "tp.redistribution 0, transfer 1");
-    CHECK_THROWS_AS((void)move.start(in.source(), out.target()), ClosedError);
+    CHECK_THROWS_AS((void)move->start(in.source(), out.target()), ClosedError);
   }
   wait_for_all();
   mesh.abort();
+  move.reset();
+  CHECK(is_freed(before));
   wait_for_all();
 }
 
@@ -274,8 +286,6 @@ TEST_CASE(
   }
   CHECK(test_platform::cuda().allocations == before + memory);
   is_open = true;
-  for (int turn = 0; turn < 10'000 && test_platform::cuda().allocations > before; ++turn)
-    std::this_thread::sleep_for(std::chrono::milliseconds{1});
-  CHECK(test_platform::cuda().allocations == before);
+  CHECK(is_freed(before));
   wait_for_all();
 }

@@ -19,7 +19,8 @@
 
 namespace rankmesh::exchange::detail {
 
-/// Messages on the way use memory of this object, so an operation in flight shares it.
+/// Messages on the way in host memory use memory of this object, so an operation in flight shares
+/// it.
 struct RedistributionState {
   GroupCoordinator& group;
   rankmesh::detail::GroupLife life;
@@ -39,8 +40,8 @@ struct RedistributionState {
   std::unique_ptr<rankmesh::detail::SequenceMessages> messages{};
   RingMemory sent_memory{}, received_memory{};
 
-  // For device memory. The messages of one transfer follow those of another on the group's stream,
-  // so several transfers may be in flight.
+  // For device memory, which frees itself after its uses. The messages of one transfer follow those
+  // of another on the group's stream, so several transfers may be in flight.
   DeviceRounds rounds{};
   std::optional<device::OrderedMemory> device_memory{};
 

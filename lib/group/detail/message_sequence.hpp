@@ -33,7 +33,8 @@ class MessageSequence : public Pending {
   [[nodiscard]] virtual std::size_t finished() const = 0;
 };
 
-/// An operation on device memory that consists of copies and messages.
+/// An operation on device memory that consists of copies and messages. It is gone when all of them
+/// are queued, so memory that they use must live longer than it.
 class DeviceSequence {
  public:
   /// Issues sends and receives together, in one NCCL group.

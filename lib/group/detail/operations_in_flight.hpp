@@ -25,8 +25,9 @@ struct AsyncOperation {
   WaitPoint point;
   StreamRef stream;  ///< The caller's stream, for operations on device memory.
   bool is_on_device = false;
-  bool is_message = false;  ///< A message between two members, on host memory.
-  bool is_receive = false;  ///< A receive on host memory, which can be cancelled.
+  bool is_captured = false;  ///< It belongs to a CUDA graph, so nobody can wait for it.
+  bool is_message = false;   ///< A message between two members, on host memory.
+  bool is_receive = false;   ///< A receive on host memory, which can be cancelled.
   bool was_cancelled = false;
   bool is_deferred = false;  ///< Its batch has not ended, so it is not issued yet.
   /// The operation makes progress only inside calls of rankmesh, so this process must not block in
@@ -52,6 +53,9 @@ struct AsyncOperation {
 class OperationsInFlight {
  public:
   void add(std::shared_ptr<AsyncOperation> operation);
+  /// Keeps the buffers of an operation that was captured into a CUDA graph, which may be launched
+  /// as long as the mesh exists.
+  void add_captured(AsyncOperation& operation);
   /// Makes progress. Returns true once the operation is complete, and removes it then.
   /// @throws The exception with which the operation failed.
   bool test(AsyncOperation& operation);
@@ -114,6 +118,7 @@ class OperationsInFlight {
   void end_polled();
 
   std::vector<std::shared_ptr<AsyncOperation>> list_;
+  std::vector<std::shared_ptr<void>> kept_for_graphs_;
   std::atomic<std::int64_t> polled_{0};
   std::atomic<std::thread::id> issuer_{};  // of the last polled operation
 };
