@@ -91,9 +91,10 @@ class NodeMembers {
   }
   template <class T>
   void wait(std::vector<MPI_Request>& requests, MpiMemory<T>& memory, const std::string& activity) {
+    // The name of a group in the activity may differ between its members.
+    const std::string key = identity_.empty() ? activity : "shared memory of " + identity_;
     try {
-      control_.monitor.wait(requests, WaitPoint::of(ranks_, activity, activity + identity_),
-                            control_.deadline());
+      control_.monitor.wait(requests, WaitPoint::of(ranks_, activity, key), control_.deadline());
     } catch (...) {
       memory.leak();  // MPI may still use it
       throw;
