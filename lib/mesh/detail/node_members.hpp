@@ -124,7 +124,9 @@ class NodeMembers {
     return has_arrived != 0;
   }
   [[nodiscard]] WaitPoint point(const std::string& activity) const {
-    return WaitPoint::of(ranks_, activity, activity + identity_);
+    // The name of a group in the activity may differ between its members.
+    return WaitPoint::of(ranks_, activity,
+                         identity_.empty() ? activity : "shared memory of " + identity_);
   }
   template <class T>
   void wait(std::vector<MPI_Request>& requests, MpiMemory<T>& memory, const std::string& activity) {
