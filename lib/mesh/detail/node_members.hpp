@@ -51,7 +51,7 @@ class NodeMembers {
         send(memory.get(), sizeof(T), member, requests);
     else
       receive(memory.get(), sizeof(T), 0, requests);
-    wait(requests, memory, activity);
+    wait(requests, memory, activity, !is_first());
     return *memory;
   }
 
@@ -65,7 +65,7 @@ class NodeMembers {
         receive(memory->data() + member, sizeof(T), member, requests);
     else
       send(memory->data(), sizeof(T), 0, requests);
-    wait(requests, memory, activity);
+    wait(requests, memory, activity, false);
     return is_first() ? std::move(*memory) : std::vector<T>{};
   }
 
@@ -90,12 +90,17 @@ class NodeMembers {
                "MPI_Irecv");
   }
   template <class T>
-  void wait(std::vector<MPI_Request>& requests, MpiMemory<T>& memory, const std::string& activity) {
+  void wait(std::vector<MPI_Request>& requests, MpiMemory<T>& memory, const std::string& activity,
+            bool is_receive_from_first) {
     // The name of a group in the activity may differ between its members.
     const std::string key = identity_.empty() ? activity : "shared memory of " + identity_;
     try {
       control_.monitor.wait(requests, WaitPoint::of(ranks_, activity, key), control_.deadline());
     } catch (...) {
+      // No message comes after the first rank has given up. A receive that stayed in MPI could take
+      // one of a later mesh, because MPICH gives its communicator the same number.
+      if (is_receive_from_first && requests.back() != MPI_REQUEST_NULL)
+        MPI_Cancel(&requests.back());
       memory.leak();  // MPI may still use it
       throw;
     }
