@@ -101,7 +101,7 @@ class Creation {
         worst_ = node_.from_first(worst_, activity_);
         return;
       }
-      const auto [member, errors] = node_.told_by_any<Errors>(activity_);
+      const auto [member, errors] = node_.told_by_any<Errors>();
       for (std::size_t s = 0; s < errors.size(); ++s)
         if (errors[s] > worst_[s].error) worst_[s] = {errors[s], member};
       --mapped;

@@ -226,9 +226,9 @@ void check_without_memory(int size) {
 // this attempt does not disturb the next one.
 void check_late_member(int size) {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", {.timeout = rankmesh::Deadline::Duration{1}}};
-  calls.creations = calls.sends = 0;
-  const int late = 0;
-  if (own_rank == late) calls.late_send = size;              // after its notes
+  calls.creations = calls.receives = 0;
+  const int late = size - 1;
+  if (own_rank == late) calls.late_receive = size;           // after the notes of the others
   const std::string name = own_rank == 0 ? "lake" : "pool";  // a name is local
   std::string text;
   std::vector<Rank> missing;
@@ -238,7 +238,7 @@ void check_late_member(int size) {
     text = error.message();
     missing = error.missing();
   }
-  calls.late_send = 0;
+  calls.late_receive = 0;
   expect(text.find("the creation of the shared memory of ") != std::string::npos,
          "a late member: '" + text + "'");
   if (own_rank != late) expect(missing == std::vector<Rank>{late}, "the late member's name");

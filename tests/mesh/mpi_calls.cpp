@@ -12,7 +12,7 @@ MpiCalls calls;
 namespace {
 
 void count_send(int tag) {
-  if (++calls.sends == calls.late_send) std::this_thread::sleep_for(std::chrono::seconds{3});
+  ++calls.sends;
   calls.highest_tag = std::max(calls.highest_tag, tag);
 }
 
@@ -41,6 +41,11 @@ extern "C" int MPI_Comm_get_attr(MPI_Comm c, int key, void* value, int* is_set) 
 extern "C" int MPI_Send(const void* b, int n, MPI_Datatype t, int to, int tag, MPI_Comm c) {
   count_send(tag);
   return PMPI_Send(b, n, t, to, tag, c);
+}
+extern "C" int MPI_Recv(void* b, int n, MPI_Datatype t, int from, int tag, MPI_Comm c,
+                        MPI_Status* s) {
+  if (++calls.receives == calls.late_receive) std::this_thread::sleep_for(std::chrono::seconds{3});
+  return PMPI_Recv(b, n, t, from, tag, c, s);
 }
 extern "C" int MPI_Isend(const void* b, int n, MPI_Datatype t, int to, int tag, MPI_Comm c,
                          MPI_Request* r) {

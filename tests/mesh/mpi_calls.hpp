@@ -6,7 +6,8 @@ struct MpiCalls {
   long creations = 0;      // of communicators
   long sends = 0;          // of messages between two ranks
   int highest_tag = 0;     // of these messages
-  long late_send = 0;      // the number of the send before which this rank sleeps; 0: it does not
+  long receives = 0;       // of messages between two ranks, by MPI_Recv
+  long late_receive = 0;   // the number of the one before which this rank sleeps; 0: it does not
   int highest_of_few = 0;  // the highest tag that MPI says it has; 0: what it has
 };
 extern MpiCalls calls;

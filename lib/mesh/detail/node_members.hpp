@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -45,39 +46,30 @@ class NodeMembers {
   /// @param activity  The activity of the node in messages; the same on all its ranks.
   template <class T>
   T from_first(const T& value, const std::string& activity) {
-    MpiMemory<T> memory{value};
-    std::vector<MPI_Request> requests;
-    if (is_first())
-      for (int member = 1; member < size(); ++member)
-        send(memory.get(), sizeof(T), member, requests);
-    else
-      receive(memory.get(), sizeof(T), 0, requests);
-    wait(requests, memory, activity);
-    return *memory;
+    if (!is_first()) {
+      control_.monitor.wait([&] { return is_told(); }, point(activity), control_.deadline());
+      return receive<T>(members_.rank_of(0)).second;
+    }
+    std::vector<int> others(static_cast<std::size_t>(size() - 1));
+    std::iota(others.begin(), others.end(), 1);
+    send(value, others, activity);
+    return value;
   }
 
   /// Sends a value to the first rank, which receives it with told_by_any(). Not for the first rank.
   template <class T>
   void tell_first(const T& value, const std::string& activity) {
-    MpiMemory<T> memory{value};
-    std::vector<MPI_Request> requests;
-    send(memory.get(), sizeof(T), 0, requests);
-    wait(requests, memory, activity);
+    send(value, {0}, activity);
   }
 
-  /// Receives a value on the first rank. Returns the index of the sender, too.
+  /// Receives a value on the first rank after wait_unless_told() has returned false. Returns the
+  /// index of the sender, too. Does not block.
   template <class T>
-  std::pair<int, T> told_by_any(const std::string& activity) {
-    MpiMemory<T> memory;
-    MPI_Status status;
-    mpi::check(MPI_Probe(MPI_ANY_SOURCE, members_.tag_of(tag), members_.comm().native(), &status),
-               "MPI_Probe");
+  std::pair<int, T> told_by_any() {
+    auto [source, value] = receive<T>(MPI_ANY_SOURCE);
     int from = 1;
-    while (members_.rank_of(from) != status.MPI_SOURCE) ++from;
-    std::vector<MPI_Request> requests;
-    receive(memory.get(), sizeof(T), from, requests);
-    wait(requests, memory, activity);
-    return {from, *memory};
+    while (members_.rank_of(from) != source) ++from;
+    return {from, value};
   }
 
   /// Waits until the function returns true, which it does on all ranks if it does on one. Then
@@ -92,7 +84,10 @@ class NodeMembers {
       is_done = done();
       return true;
     };
-    control_.monitor.wait(is_over, point(activity), control_.deadline());
+    const WaitPoint here = point(activity);
+    control_.monitor.wait(is_over, here, control_.deadline());
+    // A rank that has given up may have done its part before.
+    if (is_done) control_.monitor.require_not_given_up(here);
     return is_done;
   }
 
@@ -106,15 +101,33 @@ class NodeMembers {
     const auto self = std::ranges::find(ranks, control.rank()) - ranks.begin();
     members_ = {control.comm(), std::move(of_mesh), static_cast<int>(self), 0};
   }
-  void send(const void* data, std::size_t bytes, int to, std::vector<MPI_Request>& requests) const {
-    mpi::check(MPI_Isend(data, static_cast<int>(bytes), MPI_BYTE, members_.rank_of(to),
-                         members_.tag_of(tag), members_.comm().native(), &requests.emplace_back()),
-               "MPI_Isend");
+  template <class T>
+  void send(const T& value, const std::vector<int>& to, const std::string& activity) {
+    MpiMemory<T> memory{value};
+    std::vector<MPI_Request> requests;
+    for (const int member : to)
+      mpi::check(
+          MPI_Isend(memory.get(), sizeof(T), MPI_BYTE, members_.rank_of(member),
+                    members_.tag_of(tag), members_.comm().native(), &requests.emplace_back()),
+          "MPI_Isend");
+    try {
+      control_.monitor.wait(requests, point(activity), control_.deadline());
+    } catch (...) {
+      memory.leak();  // MPI may still use it
+      throw;
+    }
   }
-  void receive(void* data, std::size_t bytes, int from, std::vector<MPI_Request>& requests) const {
-    mpi::check(MPI_Irecv(data, static_cast<int>(bytes), MPI_BYTE, members_.rank_of(from),
-                         members_.tag_of(tag), members_.comm().native(), &requests.emplace_back()),
-               "MPI_Irecv");
+  // Receives a message that has arrived, and returns its source. Receives that wait in MPI might
+  // stay there after an error, and take a message of a later mesh: MPICH gives its communicator the
+  // same number.
+  template <class T>
+  std::pair<int, T> receive(int source) const {
+    T value;
+    MPI_Status status;
+    mpi::check(MPI_Recv(&value, sizeof(T), MPI_BYTE, source, members_.tag_of(tag),
+                        members_.comm().native(), &status),
+               "MPI_Recv");
+    return {status.MPI_SOURCE, value};
   }
   [[nodiscard]] bool is_told() const {
     int has_arrived = 0;
@@ -128,16 +141,6 @@ class NodeMembers {
     return WaitPoint::of(ranks_, activity,
                          identity_.empty() ? activity : "shared memory of " + identity_);
   }
-  template <class T>
-  void wait(std::vector<MPI_Request>& requests, MpiMemory<T>& memory, const std::string& activity) {
-    try {
-      control_.monitor.wait(requests, point(activity), control_.deadline());
-    } catch (...) {
-      memory.leak();  // MPI may still use it
-      throw;
-    }
-  }
-
   ControlPlane& control_;
   mpi::Members members_;
   RankSet ranks_;
