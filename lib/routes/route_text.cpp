@@ -152,8 +152,7 @@ class Reader {
     rule.operation = static_cast<Operation>(found - names.begin());
   }
 
-  // Whether the text can be the name of a family. If there are several grids, the name has the
-  // prefix of a grid (encoder.tp).
+  // Whether the text can be the name of a family, which may belong to a grid (encoder.tp).
   static bool is_name(std::string_view name) {
     if (name == "*") return true;
     bool at_begin = true;
@@ -171,8 +170,6 @@ class Reader {
     if (text == "host" || text == "device") {
       set(rule.kind, text == "host" ? MemoryKind::host : MemoryKind::device, word);
     } else if (text == "v_form") {
-      if (rule.v_form)
-        refuse(word.position, "duplicate condition 'v_form' in one rule", "remove one of them");
       rule.v_form = true;
     } else if (text == "one_node" || text == "many_nodes") {
       set(rule.one_node, text == "one_node", word);
@@ -257,9 +254,8 @@ class Reader {
   }
 
   void ranks(RouteRule& rule, const Word& word) {
-    if (has_ranks(rule))
-      refuse(word.position, "duplicate condition 'ranks' in one rule",
-             "write a separate rule for it");
+    if (rule.least_ranks > 2 || rule.most_ranks != std::numeric_limits<std::int64_t>::max())
+      refuse(word.position, "duplicate condition 'ranks' in one rule", "write two rules");
     if (word.text.find('-') == std::string_view::npos) {
       rule.least_ranks = rule.most_ranks = number(word);
     } else {
@@ -274,9 +270,6 @@ class Reader {
       refuse(word.position, "groups of one rank have no route",
              "write 2 or more ranks: a group of one rank only copies");
     rule.least_ranks = std::max<std::int64_t>(rule.least_ranks, 2);
-  }
-  static bool has_ranks(const RouteRule& rule) {
-    return rule.least_ranks > 2 || rule.most_ranks != std::numeric_limits<std::int64_t>::max();
   }
 
   void transport(RouteRule& rule, const Word& word) {
@@ -300,13 +293,10 @@ class Reader {
     if (rule.one_node == true && rule.transport == "hierarchical")
       refuse(word.position, "hierarchical carries calls of groups that span nodes only",
              "write many_nodes, or use another transport");
-    if (rule.v_form && rule.bytes)
-      refuse(rule.position, "rules for v-forms cannot depend on the size",
-             "remove the sizes: the members may pass different counts");
+    if (rule.v_form && (rule.bytes || (rule.operation && !has_v_form(*rule.operation))))
+      refuse(rule.position, "rules for v-forms have no sizes, and an operation with v-forms",
+             "remove v_form or the other condition");
     if (!rule.operation) return;
-    if (rule.v_form && !has_v_form(*rule.operation))
-      refuse(rule.position, fmt::format("{} has no v-form", rankmesh::to_string(*rule.operation)),
-             "remove v_form, or write an operation that has a v-form");
     if (rule.bytes && is_point_to_point(*rule.operation))
       refuse(rule.position,
              fmt::format("rules for {} cannot depend on the size",
