@@ -18,7 +18,7 @@ using namespace rankmesh;
 
 namespace {
 
-int sends_left = 1'000'000;
+int receives_left = 1'000'000;
 
 double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>{std::chrono::steady_clock::now() - begin}.count();
@@ -30,7 +30,7 @@ int open_in_vain() {
   int size = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
-  if (rank == size - 1) sends_left = 0;  // to the first rank: whether it has mapped the memory
+  if (rank == size - 1) receives_left = 0;  // from the first rank: where the memory is
   const auto begin = std::chrono::steady_clock::now();
   try {
     const Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
@@ -45,10 +45,10 @@ int open_in_vain() {
 }  // namespace
 
 // Replaces MPI's function also for rankmesh.
-extern "C" int MPI_Isend(const void* data, int count, MPI_Datatype type, int to, int tag,
-                         MPI_Comm comm, MPI_Request* request) {
-  if (sends_left-- == 0) return MPI_ERR_OTHER;
-  return PMPI_Isend(data, count, type, to, tag, comm, request);
+extern "C" int MPI_Recv(void* data, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
+                        MPI_Status* status) {
+  if (receives_left-- == 0) return MPI_ERR_OTHER;
+  return PMPI_Recv(data, count, type, from, tag, comm, status);
 }
 
 namespace {
