@@ -24,9 +24,11 @@ namespace {
 constexpr const char* given_up_hint = "see the error of the rank that gave up";
 constexpr std::size_t most_verdicts = 64;
 
-// Ranks may outnumber cores, and a wait may take minutes: yield soon, and sleep later.
+// Ranks may outnumber cores, and a wait may take minutes: yield soon, and sleep later. Where MPI
+// may not copy directly, it carries a large message in small pieces, for which both sides must
+// poll. So a wait sleeps only after about 50 ms, in which MPI carries some hundred megabytes.
 constexpr Backoff::Options pauses{
-    .spins = 49, .yields = 1950, .sleep = std::chrono::microseconds{100}};
+    .spins = 49, .yields = 50'000, .sleep = std::chrono::microseconds{100}};
 
 }  // namespace
 

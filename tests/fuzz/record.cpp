@@ -56,9 +56,7 @@ Bytes record_of(std::int64_t rank) {
   message.kind |= std::uint64_t{1} << 32;
   recorded.make(recorded.dp, message, 0);
   static_cast<void>(recorded.begin(recorded.tp, rankmesh_test::call_of(Operation::barrier, 0), 7));
-  Bytes bytes;
-  for (const record::Source& source : record::sources_of_process(::getpid()))
-    bytes = record::copy(source.path);
+  Bytes bytes = record::copy(rankmesh_test::own_record(facts.mesh_key));
   store(bytes, offsetof(format::Header, process_id), std::int64_t{1000 + rank});
   store(bytes, offsetof(format::Header, opened_at), std::int64_t{1});
   for (const std::size_t pair : {offsetof(format::Header, first), offsetof(format::Header, last)})

@@ -23,6 +23,7 @@
 using namespace rankmesh;
 using rankmesh_test::call_of;
 using rankmesh_test::facts_of_rank_1;
+using rankmesh_test::own_record;
 using rankmesh_test::RecordedRank;
 
 #if !defined(CLONE_NEWTIME)
@@ -30,13 +31,6 @@ using rankmesh_test::RecordedRank;
 #endif
 
 namespace {
-
-// Returns the path of the record that this process has open.
-std::string own_record(std::uint64_t mesh_key) {
-  for (const record::Source& source : record::sources_of_process(::getpid()))
-    if (source.mesh_key == mesh_key) return source.path;
-  return "";
-}
 
 record::Record read_own(std::uint64_t mesh_key = 0x1234) {
   const std::string path = own_record(mesh_key);

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <stdlib.h>
+#include <unistd.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -11,6 +13,7 @@
 #include <vector>
 
 #include "base/detail/process_identity.hpp"
+#include "rankmesh/record/find.hpp"
 #include "record/detail/recorded_call.hpp"
 #include "record/detail/recorder.hpp"
 
@@ -46,6 +49,14 @@ inline rankmesh::detail::Recorder::Facts facts_of_rank_1() {
   facts.coordinates = "dp=0,tp=1";
   facts.host = "node-a";
   return facts;
+}
+
+/// Returns the path of the record of a mesh that this process has open. Other tests that run at the
+/// same time may have records with the same key.
+inline std::string own_record(std::uint64_t mesh_key) {
+  for (const rankmesh::record::Source& source : rankmesh::record::sources_of_process(::getpid()))
+    if (source.mesh_key == mesh_key && source.process_id == ::getpid()) return source.path;
+  return "";
 }
 
 /// Returns a call on 4 floats.
