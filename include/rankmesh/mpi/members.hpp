@@ -17,8 +17,8 @@ namespace rankmesh::mpi {
 /// Counts the messages of one member of a group on a communicator of more ranks. It lies in memory
 /// that the members share, so they can tell whether all messages of the group have been received.
 struct alignas(64) MessageCounts {
-  std::atomic<std::uint64_t> sent{0};
-  std::atomic<std::uint64_t> received{0};
+  std::atomic<std::uint64_t> sent{0};      ///< Messages to other members.
+  std::atomic<std::uint64_t> received{0};  ///< Messages from other members.
 
   /// Adds one to a count. Only the member itself writes its counts.
   static void add(std::atomic<std::uint64_t>& count) noexcept {
