@@ -1,12 +1,44 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "detail/control_plane.hpp"
 
+#include <array>
+#include <cstddef>
 #include <exception>
 
 #include "base/detail/error_in_flight.hpp"
 #include "rankmesh/mpi/error.hpp"
 
 namespace rankmesh::detail {
+
+namespace {
+
+// What waits and failed creations may leave. Large messages are those of a program with a mistake.
+constexpr int most_bytes_of_stray = 1024;
+
+void receive_strays(const mpi::CommunicatorView& comm) {
+  for (;;) {
+    int has_arrived = 0;
+    int bytes = 0;
+    MPI_Status status;
+    mpi::check(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm.native(), &has_arrived, &status),
+               "MPI_Iprobe");
+    if (has_arrived == 0) return;
+    mpi::check(MPI_Get_count(&status, MPI_BYTE, &bytes), "MPI_Get_count");
+    if (bytes == MPI_UNDEFINED || bytes > most_bytes_of_stray) return;
+    std::array<std::byte, most_bytes_of_stray> stray;
+    mpi::check(MPI_Recv(stray.data(), bytes, MPI_BYTE, status.MPI_SOURCE, status.MPI_TAG,
+                        comm.native(), MPI_STATUS_IGNORE),
+               "MPI_Recv");
+  }
+}
+
+}  // namespace
+
+void ControlPlane::close() {
+  monitor.close();
+  receive_strays(comm());
+  comm_.free();
+}
 
 void ControlPlane::leave_by_destruction(bool is_by_exception) noexcept {
   try {

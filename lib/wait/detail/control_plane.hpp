@@ -73,11 +73,10 @@ class ControlPlane {
   void leave_by_exception(const std::string& reason) noexcept;
   /// The board of this rank's node. open_mesh() sets it.
   [[nodiscard]] NodeBoard& board() const { return *context_->board; }
-  /// Frees the communicator. Collective over the mesh; nothing may be sent afterwards.
-  void close() {
-    monitor.close();
-    comm_.free();
-  }
+  /// Frees the communicator. Collective over the mesh; nothing may be sent afterwards. Receives
+  /// small messages that nobody has received: MPICH would deliver them to a later mesh, whose
+  /// communicator gets the same number.
+  void close();
 
  private:
   std::shared_ptr<WaitContext> context_;
