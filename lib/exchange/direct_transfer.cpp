@@ -22,7 +22,7 @@ bool can_be_read(const MovedTensors& tensors, const MessageStream& sent) {
 DirectTransfer::DirectTransfer(RedistributionState& state, std::function<void(std::int64_t)> count)
     : state_{state}, exchanges_(state.direct.size()), reader_{state, std::move(count)} {
   if (exchanges_.empty()) return;
-  state_.published.transfer = static_cast<std::uint64_t>(state_.starts);
+  state_.published.transfer = static_cast<std::uint64_t>(state_.starts) + 1;  // 0: given up
   for (std::size_t i = 0; i < exchanges_.size(); ++i)
     for (std::size_t step = 0; step < 2; ++step) {
       const DirectPeer& peer = state_.direct[i];

@@ -80,6 +80,7 @@ TEST_CASE("what is read of a rank that has given up is not used") {
   NEEDS_RANKS(2);
   MeshOptions options;
   options.timeout = short_deadline();
+  options.check = false;  // a comparison would find the missing rank before anything is read
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
   // The first rank sends everything to the last one.
   const auto from = TensorPlacement::parse("[100000] f32 @ tp=1 : (tp)");

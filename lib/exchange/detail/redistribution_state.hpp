@@ -35,7 +35,7 @@ struct RedistributionState {
   std::int64_t bytes = 0;                 // that this rank sends, receives, reads and copies
   std::int64_t bytes_read = 0;            // of these, from the memory of other ranks
   std::int64_t number = 0;                // among the redistributions of the mesh
-  std::int64_t starts = 0;
+  std::int64_t starts = 0;  // transfers that have been started; the number of the next one
   bool is_running = false;
   std::unique_ptr<rankmesh::detail::SequenceMessages> messages{};
   RingMemory sent_memory{}, received_memory{};
