@@ -32,6 +32,7 @@ using exchange::TensorSource;
 using exchange::TensorTarget;
 using rankmesh_test::fill;
 using rankmesh_test::Local;
+using rankmesh_test::pairs_of_one_type;
 using rankmesh_test::place;
 using rankmesh_test::Placed;
 using rankmesh_test::rank;
@@ -83,17 +84,6 @@ void check_moves(GroupCoordinator& group, const std::vector<TensorTransfer>& ten
   }
 }
 
-const std::vector<std::pair<std::string, std::string>> pairs{
-    {"[12,7] f32 @ tp=N : (tp, _)", "[12,7] f32 @ tp=N : (_, tp)"},
-    {"[12,7] f32 @ tp=N : (tp, _)", "[12,7] f32 @ tp=N : (tp, _)"},
-    {"[5,3] i16 @ tp=N : (_, tp)", "[5,3] i16 @ tp=N : (_, _)"},
-    {"[40] f64 @ tp=N : (tp:cyclic(3))", "[40] f64 @ tp=N : (tp)"},
-    {"[40,6] u8 @ tp=N : (tp, _)", "[40,6] u8 @ tp=H : (tp, _)"},
-    {"[40,6] i32 @ tp=H : (_, tp)", "[40,6] i32 @ tp=N : (tp, _)"},
-    {"[9,8,5] bf16 @ tp=N : (_, tp, _)", "[9,8,5] bf16 @ tp=N : (_, _, tp)"},
-    {"[2] f32 @ tp=N : (tp)", "[2] f32 @ tp=N : (_)"},
-};
-
 // Each rank sends `tensors` parts of 64 KiB to its successor.
 std::vector<TensorTransfer> shifted_parts(int tensors) {
   const std::string shape = fmt::format("[{}] u8 @ tp=N", size() * 65536);
@@ -140,7 +130,7 @@ TEST_CASE("kernels copy short runs in few launches") {
 TEST_CASE("tensors in device memory move without kernels too") {
   const WithoutKernels without;
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
-  for (const auto& [from, to] : pairs) {
+  for (const auto& [from, to] : pairs_of_one_type) {
     CAPTURE(from);
     CAPTURE(to);
     check_moves(mesh["tp"], {transfer(from, to)}, {.memory = 1024, .target_gap = 5});
@@ -151,7 +141,7 @@ TEST_CASE("tensors in device memory move without kernels too") {
 
 TEST_CASE("tensors in device memory move between places, with and without gaps") {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
-  for (const auto& [from, to] : pairs) {
+  for (const auto& [from, to] : pairs_of_one_type) {
     CAPTURE(from);
     CAPTURE(to);
     const std::vector tensors{transfer(from, to)};
@@ -182,7 +172,7 @@ TEST_CASE("tensors in device memory move between disjoint and rotated ranks") {
 TEST_CASE("many tensors in device memory move together") {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
   std::vector<TensorTransfer> tensors;
-  for (const auto& [from, to] : pairs)
+  for (const auto& [from, to] : pairs_of_one_type)
     for (int copy = 0; copy < 3; ++copy) tensors.push_back(transfer(from, to));
   check_moves(mesh["tp"], tensors);
   check_moves(mesh["tp"], tensors, {.memory = 2048});

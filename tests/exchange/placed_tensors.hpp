@@ -9,6 +9,7 @@
 #include <cstring>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "rankmesh/base/narrow_float.hpp"
@@ -140,5 +141,17 @@ inline rankmesh::TensorPlacement place(std::string text) {
 inline rankmesh::TensorTransfer transfer(const std::string& from, const std::string& to) {
   return {place(from), place(to)};
 }
+
+/// Pairs of such places, each with one type.
+inline const std::vector<std::pair<std::string, std::string>> pairs_of_one_type{
+    {"[12,7] f32 @ tp=N : (tp, _)", "[12,7] f32 @ tp=N : (_, tp)"},
+    {"[12,7] f32 @ tp=N : (tp, _)", "[12,7] f32 @ tp=N : (tp, _)"},
+    {"[5,3] i16 @ tp=N : (_, tp)", "[5,3] i16 @ tp=N : (_, _)"},
+    {"[40] f64 @ tp=N : (tp:cyclic(3))", "[40] f64 @ tp=N : (tp)"},
+    {"[40,6] u8 @ tp=N : (tp, _)", "[40,6] u8 @ tp=H : (tp, _)"},
+    {"[40,6] i32 @ tp=H : (_, tp)", "[40,6] i32 @ tp=N : (tp, _)"},
+    {"[9,8,5] bf16 @ tp=N : (_, tp, _)", "[9,8,5] bf16 @ tp=N : (_, _, tp)"},
+    {"[2] f32 @ tp=N : (tp)", "[2] f32 @ tp=N : (_)"},
+};
 
 }  // namespace rankmesh_test

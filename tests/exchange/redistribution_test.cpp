@@ -87,19 +87,14 @@ void check_moves(GroupCoordinator& group, const std::vector<TensorTransfer>& ten
   }
 }
 
-const std::vector<std::pair<std::string, std::string>> pairs{
-    {"[12,7] f32 @ tp=N : (tp, _)", "[12,7] f32 @ tp=N : (_, tp)"},
-    {"[12,7] f32 @ tp=N : (tp, _)", "[12,7] f32 @ tp=N : (tp, _)"},
-    {"[5,3] i16 @ tp=N : (_, tp)", "[5,3] i16 @ tp=N : (_, _)"},
-    {"[40] f64 @ tp=N : (tp:cyclic(3))", "[40] f64 @ tp=N : (tp)"},
-    {"[40,6] u8 @ tp=N : (tp, _)", "[40,6] u8 @ tp=H : (tp, _)"},
-    {"[40,6] i32 @ tp=H : (_, tp)", "[40,6] i32 @ tp=N : (tp, _)"},
-    {"[9,8,5] f32 @ tp=N : (_, tp, _)", "[9,8,5] f32 @ tp=N : (_, _, tp)"},
-    {"[24,10] f32 @ tp=N : (tp, _)", "[24,10] bf16 @ tp=N : (_, tp)"},
-    {"[24,10] bf16 @ tp=N : (tp, _)", "[24,10] f32 @ tp=N : (_, tp)"},
-    {"[24,10] f64 @ tp=N : (tp, _)", "[24,10] f16 @ tp=N : (_, _)"},
-    {"[2] f32 @ tp=N : (tp)", "[2] f32 @ tp=N : (_)"},
-};
+// Host memory also moves between places of different types.
+const auto pairs = [] {
+  auto all = rankmesh_test::pairs_of_one_type;
+  all.insert(all.end(), {{"[24,10] f32 @ tp=N : (tp, _)", "[24,10] bf16 @ tp=N : (_, tp)"},
+                         {"[24,10] bf16 @ tp=N : (tp, _)", "[24,10] f32 @ tp=N : (_, tp)"},
+                         {"[24,10] f64 @ tp=N : (tp, _)", "[24,10] f16 @ tp=N : (_, _)"}});
+  return all;
+}();
 
 const std::vector<std::pair<std::string, std::string>> sums{
     {"[12,7] f32 @ tp=N : (_, _) sum(tp)", "[12,7] f32 @ tp=N : (_, tp)"},

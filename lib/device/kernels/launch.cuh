@@ -41,6 +41,19 @@ void start(void (*kernel)(Work), const char* name, dim3 blocks, dim3 threads, co
   check(cudaLaunchKernelEx(&config, kernel, work), name);
 }
 
+/// Queues a kernel that copies rows. A row of threads (threadIdx.y) copies one row, so that narrow
+/// rows do not leave threads idle.
+/// @param words  What the longest row has to load.
+template <class Work>
+void start_with_rows(void (*kernel)(Work), const char* name, std::int64_t words, std::int64_t rows,
+                     const Work& work, StreamRef stream) {
+  std::int64_t width = 1;  // of a row of threads
+  while (width < words && width < most_threads) width *= 2;
+  const std::int64_t height = most_threads / width;
+  start(kernel, name, dim3{blocks_for((rows + height - 1) / height)},
+        dim3{static_cast<unsigned>(width), static_cast<unsigned>(height)}, work, stream);
+}
+
 /// Makes CUDA load a kernel, which it would otherwise do in the first launch. Errors are ignored:
 /// the launch returns them.
 template <class Work>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copies pieces between an array and the blocks of members. A row of threads (threadIdx.y) copies
-// one piece, so that narrow pieces do not leave threads idle.
+// Copies pieces between an array and the blocks of members.
 #include "device/kernels/move_pieces.hpp"
 
 #include "device/kernels/launch.cuh"
@@ -33,13 +32,9 @@ bool fits(const MovePieces& work) {
 
 template <class Word>
 void start_with(const MovePieces& work, StreamRef stream) {
-  const std::int64_t words = work.piece_bytes / static_cast<std::int64_t>(sizeof(Word));
-  std::int64_t width = 1;  // of a row of threads
-  while (width < words && width < most_threads) width *= 2;
-  const std::int64_t rows = most_threads / width;
-  const std::int64_t pieces = work.rows * work.members;
-  start(move_pieces<Word>, "move_pieces", dim3{blocks_for((pieces + rows - 1) / rows)},
-        dim3{static_cast<unsigned>(width), static_cast<unsigned>(rows)}, work, stream);
+  start_with_rows(move_pieces<Word>, "move_pieces",
+                  work.piece_bytes / static_cast<std::int64_t>(sizeof(Word)),
+                  work.rows * work.members, work, stream);
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copies lists of rows. A row of threads (threadIdx.y) copies one row, so that narrow rows do not
-// leave threads idle.
+// Copies lists of rows.
 #include "device/kernels/move_rows.hpp"
 
 #include <algorithm>
@@ -55,16 +54,6 @@ int word_of(const RowsToMove& rows) {
   return fits<std::uint16_t>(rows) ? sizeof(std::uint16_t) : sizeof(std::uint8_t);
 }
 
-template <class Word>
-void start_with(const MoveRows& work, StreamRef stream) {
-  const std::int64_t words = work.longest / static_cast<std::int64_t>(sizeof(Word));
-  std::int64_t width = 1;  // of a row of threads
-  while (width < words && width < most_threads) width *= 2;
-  const std::int64_t height = most_threads / width;
-  start(move_rows<Word>, "move_rows", dim3{blocks_for((work.rows + height - 1) / height)},
-        dim3{static_cast<unsigned>(width), static_cast<unsigned>(height)}, work, stream);
-}
-
 // Collects lists of one width of words, and launches them when there are 64.
 template <class Word>
 class Launches {
@@ -78,7 +67,10 @@ class Launches {
     if (++work_.count == MoveRows::most) end();
   }
   void end() {
-    if (work_.count > 0) start_with<Word>(work_, stream_);
+    if (work_.count > 0)
+      start_with_rows(move_rows<Word>, "move_rows",
+                      work_.longest / static_cast<std::int64_t>(sizeof(Word)), work_.rows, work_,
+                      stream_);
     work_.count = 0;
     work_.rows = work_.longest = 0;
   }
