@@ -6,6 +6,7 @@
 
 #include <cstdio>
 
+#include "support/case_log.hpp"
 #include "support/checks.hpp"
 
 namespace {
@@ -24,9 +25,11 @@ struct CaseCounter : doctest::IReporter {
   void test_case_start(const doctest::TestCaseData& test) override {
     test_ = &test;
     rankmesh_test::skip_reason.clear();
+    log_.begin();
   }
   void test_case_reenter(const doctest::TestCaseData&) override {}
   void test_case_end(const doctest::CurrentTestCaseStats& stats) override {
+    log_.end(*test_, 0, rankmesh_test::skip_reason);
     if (!rankmesh_test::skip_reason.empty()) {
       ++cases_skipped;
       std::printf("skipped: %s: %s\n", test_->m_name, rankmesh_test::skip_reason.c_str());
@@ -45,6 +48,7 @@ struct CaseCounter : doctest::IReporter {
 
  private:
   const doctest::TestCaseData* test_ = nullptr;
+  rankmesh_test::CaseLog log_;
 };
 REGISTER_LISTENER("cases", 1, CaseCounter);
 

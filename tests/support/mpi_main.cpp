@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "rankmesh/mpi/native.hpp"
+#include "support/case_log.hpp"
 #include "support/checks.hpp"
 #include "support/mpi_world.hpp"
 
@@ -51,11 +52,13 @@ class RankReporter : public doctest::IReporter {
   void test_case_start(const doctest::TestCaseData& test) override {
     test_ = &test;
     rankmesh_test::skip_reason.clear();
+    log_.begin();
   }
   void test_case_reenter(const doctest::TestCaseData&) override {}
   void test_case_end(const doctest::CurrentTestCaseStats& stats) override {
     finished_cases.push_back(
         {test_, static_cast<long>(stats.numAssertsCurrentTest), rankmesh_test::skip_reason});
+    if (world_rank == 0) log_.end(*test_, rankmesh_test::size(), rankmesh_test::skip_reason);
   }
   void test_case_exception(const doctest::TestCaseException& e) override {
     // The launcher ends all ranks once one has failed, and that rank has printed the reason.
@@ -107,6 +110,7 @@ class RankReporter : public doctest::IReporter {
     std::_Exit(1);
   }
   const doctest::TestCaseData* test_ = nullptr;
+  rankmesh_test::CaseLog log_;
 };
 
 REGISTER_REPORTER("rank", 1, RankReporter);
