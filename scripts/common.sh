@@ -186,7 +186,7 @@ configure() {
 }
 
 # Compiling several source files at once halves the time of a full build.
-quick_build=(--buildtype=plain --unity=on -Dunity_size=40 -Dgpu_arch=sm_80)
+quick_build=(--buildtype=plain --unity=on -Dunity_size=40 -Db_ndebug=false -Dgpu_arch=sm_80)
 
 configure_default() { # DIR [meson options]
   configure "$1" "${quick_build[@]}" -Doptimization=1 -Ddefault_library=both -Dmpi=enabled -Dtools=enabled \

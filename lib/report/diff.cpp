@@ -63,13 +63,13 @@ Table names_table(const PlanDiff& difference) {
 }
 
 // Where the groups of a family lie in A and in B; empty where it does not exist.
-struct Places {
+struct PlacesInBoth {
   std::vector<LevelSpread> a{}, b{};
 };
 
-std::vector<Places> places_of(const PlanDiff& difference, const MeshPlan& plan_a,
-                              const MeshPlan& plan_b, const Machine& machine) {
-  std::vector<Places> places;
+std::vector<PlacesInBoth> places_of(const PlanDiff& difference, const MeshPlan& plan_a,
+                                    const MeshPlan& plan_b, const Machine& machine) {
+  std::vector<PlacesInBoth> places;
   for (const NameDiff& name : difference.names) {
     places.emplace_back();
     if (name.change != NameChange::only_b)
@@ -81,7 +81,7 @@ std::vector<Places> places_of(const PlanDiff& difference, const MeshPlan& plan_a
 }
 
 // Adds the number of groups inside one unit of each level.
-void add_places(const PlanDiff& difference, const std::vector<Places>& places,
+void add_places(const PlanDiff& difference, const std::vector<PlacesInBoth>& places,
                 const Machine& machine, Table& table) {
   for (std::size_t l = 0; l < machine.levels().size(); ++l)
     for (const char* side : {"A", "B"})
@@ -98,7 +98,7 @@ void add_places(const PlanDiff& difference, const std::vector<Places>& places,
 }
 
 Value diff_fields(const PlanDiff& difference, const std::string& a, const std::string& b,
-                  const std::vector<Places>& places, const Machine* machine) {
+                  const std::vector<PlacesInBoth>& places, const Machine* machine) {
   Value fields{{"a", Value{{"mesh", a}, {"world_size", difference.world_a}}},
                {"b", Value{{"mesh", b}, {"world_size", difference.world_b}}},
                {"equal", difference.is_empty()},
@@ -144,7 +144,7 @@ Picture picture_of(const PlanDiff& difference, const MeshPlan& plan_a, const Mes
 
 Document diff(const PlanDiff& difference, const MeshPlan& plan_a, const MeshPlan& plan_b,
               const std::string& a, const std::string& b, const Machine* machine) {
-  std::vector<Places> places;
+  std::vector<PlacesInBoth> places;
   if (machine != nullptr) places = places_of(difference, plan_a, plan_b, *machine);
   Document document{.schema = "rankmesh.diff/1",
                     .fields = diff_fields(difference, a, b, places, machine),

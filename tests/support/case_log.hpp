@@ -16,21 +16,22 @@ namespace rankmesh_test {
 
 /// Appends a line for each test case that ends to the file that RANKMESH_CASE_LOG names. The line
 /// holds, between tabs: the file and the name of the case, the number of ranks (0: no job), what
-/// tells this program's runs apart (its name, the routes and the NCCL library), "ran" or "skipped",
-/// and the seconds.
+/// tells this program's runs apart (its name, the routes and the NCCL library), the MPI library,
+/// "ran" or "skipped", and the seconds.
 class CaseLog {
  public:
   void begin() { start_ = std::chrono::steady_clock::now(); }
 
-  void end(const doctest::TestCaseData& test, int ranks, const std::string& skip_reason) const {
+  void end(const doctest::TestCaseData& test, int ranks, const std::string& mpi,
+           const std::string& skip_reason) const {
     const char* const path = std::getenv("RANKMESH_CASE_LOG");
     if (path == nullptr) return;
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start_;
     std::ostringstream line;
     line << last_part(test.m_file.c_str(), 2) << '\t' << test.m_name << '\t' << ranks << '\t'
          << last_part(program_invocation_name, 1) << variable("RANKMESH_ROUTES")
-         << variable("RANKMESH_NCCL_LIBRARY") << '\t' << (skip_reason.empty() ? "ran" : "skipped")
-         << '\t' << seconds.count() << '\n';
+         << variable("RANKMESH_NCCL_LIBRARY") << '\t' << mpi << '\t'
+         << (skip_reason.empty() ? "ran" : "skipped") << '\t' << seconds.count() << '\n';
     const std::string text = line.str();  // one write, so that lines of several jobs do not mix
     const int file = ::open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
     if (file < 0 || ::write(file, text.data(), text.size()) < 0) std::perror(path);

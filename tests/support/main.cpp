@@ -29,7 +29,7 @@ struct CaseCounter : doctest::IReporter {
   }
   void test_case_reenter(const doctest::TestCaseData&) override {}
   void test_case_end(const doctest::CurrentTestCaseStats& stats) override {
-    log_.end(*test_, 0, rankmesh_test::skip_reason);
+    log_.end(*test_, 0, "no MPI", rankmesh_test::skip_reason);
     if (!rankmesh_test::skip_reason.empty()) {
       ++cases_skipped;
       std::printf("skipped: %s: %s\n", test_->m_name, rankmesh_test::skip_reason.c_str());

@@ -38,6 +38,13 @@ struct FinishedCase {
 };
 std::vector<FinishedCase> finished_cases;
 
+std::string mpi_library() {
+  char version[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+  int length = 0;
+  MPI_Get_library_version(version, &length);
+  return rankmesh_test::has_part(version, "Open MPI") ? "Open MPI" : "MPICH";
+}
+
 class RankReporter : public doctest::IReporter {
  public:
   explicit RankReporter(const doctest::ContextOptions&) {}
@@ -58,7 +65,8 @@ class RankReporter : public doctest::IReporter {
   void test_case_end(const doctest::CurrentTestCaseStats& stats) override {
     finished_cases.push_back(
         {test_, static_cast<long>(stats.numAssertsCurrentTest), rankmesh_test::skip_reason});
-    if (world_rank == 0) log_.end(*test_, rankmesh_test::size(), rankmesh_test::skip_reason);
+    if (world_rank == 0)
+      log_.end(*test_, rankmesh_test::size(), mpi_library(), rankmesh_test::skip_reason);
   }
   void test_case_exception(const doctest::TestCaseException& e) override {
     // The launcher ends all ranks once one has failed, and that rank has printed the reason.
