@@ -71,7 +71,8 @@ TEST_CASE("a chain of messages along a group") {
   auto& tp = mesh["tp"];
   std::vector<std::int32_t> passed(1000, tp.is_first() ? 1 : 0);
   if (!tp.is_first()) tp.recv(passed, prev);
-  CHECK(passed == std::vector<std::int32_t>(1000, static_cast<int>(tp.rank_in_group().value()) + 1));
+  CHECK(passed ==
+        std::vector<std::int32_t>(1000, static_cast<int>(tp.rank_in_group().value()) + 1));
   for (std::int32_t& value : passed) ++value;
   if (!tp.is_last()) tp.send(passed, next);
   mesh.close();

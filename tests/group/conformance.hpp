@@ -16,17 +16,16 @@
 namespace rankmesh_test {
 
 inline constexpr std::array all_types{
-    rankmesh::DataType::int8,          rankmesh::DataType::uint8,
-    rankmesh::DataType::int16,         rankmesh::DataType::uint16,
-    rankmesh::DataType::int32,         rankmesh::DataType::uint32,
-    rankmesh::DataType::int64,         rankmesh::DataType::uint64,
-    rankmesh::DataType::float16,       rankmesh::DataType::bfloat16,
-    rankmesh::DataType::float32,       rankmesh::DataType::float64,
-    rankmesh::DataType::float8_e4m3,   rankmesh::DataType::float8_e5m2};
+    rankmesh::DataType::int8,        rankmesh::DataType::uint8,      rankmesh::DataType::int16,
+    rankmesh::DataType::uint16,      rankmesh::DataType::int32,      rankmesh::DataType::uint32,
+    rankmesh::DataType::int64,       rankmesh::DataType::uint64,     rankmesh::DataType::float16,
+    rankmesh::DataType::bfloat16,    rankmesh::DataType::float32,    rankmesh::DataType::float64,
+    rankmesh::DataType::float8_e4m3, rankmesh::DataType::float8_e5m2};
 
 /// The members in the order in which floats are combined: first those of each node, and then the
 /// results of the nodes. Empty if the order is unknown; then sums and products that depend on it
-/// need not be exact.
+/// need not be exact. With several nodes, the order of v-forms is unknown, because MPI carries
+/// them.
 using Order = std::vector<std::vector<std::int64_t>>;
 
 /// Returns the order from the first member to the last.
