@@ -8,6 +8,7 @@
 #include "group/conformance.hpp"
 #include "group/shared_cases.hpp"
 #include "rankmesh/rankmesh.hpp"
+#include "support/iterations.hpp"
 #include "support/mpi_world.hpp"
 
 using namespace shared_cases;
@@ -112,7 +113,7 @@ TEST_CASE("asynchronous operations over shared memory and MPI at once, completed
       routed("tp.*:host=shm; all.all_reduce:host:0-200=shm; all.barrier:host=shm; all.*:host=mpi");
   Mesh mesh{MPI_COMM_WORLD, layout(), options};
   const auto all_names = names(mesh);
-  std::mt19937 same{21};
+  std::mt19937 same{21U + static_cast<unsigned>(size())};
   std::mt19937 own{static_cast<unsigned>(300 + rank())};
   std::deque<Item> flying;
   const auto finish = [&](std::size_t i) {
@@ -130,7 +131,7 @@ TEST_CASE("asynchronous operations over shared memory and MPI at once, completed
     CHECK(item.out == item.expected);
     flying.erase(flying.begin() + static_cast<std::ptrdiff_t>(i));
   };
-  const int count = size() > 8 ? 150 : size() > 4 ? 400 : 2000;
+  const int count = rankmesh_test::iterations(800, size());
   for (int i = 0; i < count; ++i) {
     auto& group = mesh[all_names[same() % all_names.size()]];
     start(flying.emplace_back(), group, i, same);
