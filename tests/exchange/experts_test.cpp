@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "exchange/experts_reference.hpp"
+#include "support/iterations.hpp"
 
 using namespace experts_reference;
 
@@ -41,8 +42,11 @@ TEST_CASE("random steps of expert dispatch equal one process, with and without a
   MeshOptions options;
   if (rankmesh_test::size() % 2 != 0) options.deadline = Deadline::Duration{60};  // polled
   Mesh mesh{MPI_COMM_WORLD, mesh_text(), options};
-  std::mt19937 random{11};
-  for (int round = 0; round < 24; ++round) {
+  std::mt19937 random{11U + static_cast<unsigned>(rankmesh_test::size())};
+  // Each size of a job begins with another combination of the group and the types.
+  const int first = 5 * rankmesh_test::size();
+  const int rounds = rankmesh_test::iterations(12, rankmesh_test::size());
+  for (int round = first; round < first + rounds; ++round) {
     CAPTURE(round);
     GroupCoordinator& ep = mesh[round % 4 == 3 ? "dp" : "ep"];
     const Shape shape = random_shape(random, ep.size());

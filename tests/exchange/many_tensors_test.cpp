@@ -11,6 +11,7 @@
 #include "rankmesh/exchange/redistribution.hpp"
 #include "rankmesh/rankmesh.hpp"
 #include "support/checks.hpp"
+#include "support/iterations.hpp"
 #include "support/mpi_world.hpp"
 #include "transfer/random_place.hpp"
 
@@ -84,8 +85,10 @@ double value_of(std::int64_t tensor, int row, int column, int round) {
 
 TEST_CASE("random lists of tensors arrive as after gathering and slicing") {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
-  Random random{29};
-  for (int done = 0; done < 24; ++done) {
+  Random random{29U + static_cast<unsigned>(size())};
+  // Each size of a job begins with another combination of the run lengths and the memory.
+  const int first = 3 * size(), rounds = rankmesh_test::iterations(24, size());
+  for (int done = first; done < first + rounds; ++done) {
     std::vector<TensorTransfer> pairs, tensors;
     for (std::int64_t kinds = pick(random, 1, 4); kinds > 0; --kinds)
       pairs.push_back(random_pair(random, done % 3 == 0));

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <map>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -90,16 +91,26 @@ inline std::int64_t step_of(const rankmesh::TensorPlacement& place) {
   return place.element_count() > 100'000 ? 101 : 1;
 }
 
-/// Calls use(number, offset) for each element that this rank has.
-template <class Use>
-void for_each_element(const rankmesh::TensorPlacement& place, Use&& use) {
+/// An element that this rank has: its number in the tensor, and its place in the rank's memory.
+struct OwnElement {
+  std::int64_t number, offset;
+};
+
+/// Returns the elements that this rank has. Tests use a place many times, and to find its elements
+/// takes longer than to move them, so they are found once.
+inline const std::vector<OwnElement>& own_elements(const rankmesh::TensorPlacement& place) {
+  static std::map<std::string, std::vector<OwnElement>> known;
+  const auto [found, is_new] = known.try_emplace(place.to_string());
+  if (!is_new) return found->second;
   std::vector<std::int64_t> index(place.shape().size());
   for (std::int64_t number = 0; number < place.element_count(); number += step_of(place)) {
     std::int64_t rest = number;
     for (std::size_t axis = index.size(); axis-- > 0; rest /= place.shape()[axis])
       index[axis] = rest % place.shape()[axis];
-    if (const auto offset = place.local_offset(rankmesh::Rank{rank()}, index)) use(number, *offset);
+    if (const auto offset = place.local_offset(rankmesh::Rank{rank()}, index))
+      found->second.push_back({number, *offset});
   }
+  return found->second;
 }
 
 /// Returns a value that every type holds exactly, also as a part of a sum.
@@ -108,20 +119,18 @@ inline double value_of(std::int64_t number, int round) {
 }
 
 inline void fill(const rankmesh::TensorPlacement& place, Local& local, int round) {
-  for_each_element(place, [&](std::int64_t number, std::int64_t offset) {
-    local.set(offset, value_of(number, round));
-  });
+  for (const OwnElement& element : own_elements(place))
+    local.set(element.offset, value_of(element.number, round));
 }
 
 /// Checks the elements, which are `factor` times those of fill().
 inline void check(const rankmesh::TensorPlacement& place, Local& local, int round,
                   double factor = 1) {
-  std::int64_t elements = 0, wrong = 0;
-  for_each_element(place, [&](std::int64_t number, std::int64_t offset) {
-    ++elements;
-    if (local.get(offset) != factor * value_of(number, round)) ++wrong;
-  });
-  if (step_of(place) == 1) CHECK(elements == local.count);
+  const std::vector<OwnElement>& elements = own_elements(place);
+  std::int64_t wrong = 0;
+  for (const OwnElement& element : elements)
+    if (local.get(element.offset) != factor * value_of(element.number, round)) ++wrong;
+  if (step_of(place) == 1) CHECK(std::ssize(elements) == local.count);
   CHECK(wrong == 0);
 }
 

@@ -10,12 +10,11 @@
 
 #include <csignal>
 #include <cstdint>
-#include <numeric>
 #include <optional>
-#include <random>
 #include <string>
 #include <vector>
 
+#include "group/conformance.hpp"
 #include "group/shared_cases.hpp"
 #include "rankmesh/rankmesh.hpp"
 #include "rankmesh/transport/shared_segment.hpp"
@@ -81,40 +80,20 @@ void sums_are_right(Mesh& mesh) {
 
 }  // namespace
 
-TEST_CASE("large reductions have the results of MPI: types, sizes, in place, several at once") {
-  Mesh shared{MPI_COMM_WORLD, layout(), routed("*.*:host=shm")};
-  Mesh plain{MPI_COMM_WORLD, layout(), routed("*.*:host=mpi")};
-  std::mt19937 same{11};
-  const Operation reductions[] = {Operation::all_reduce, Operation::reduce,
-                                  Operation::reduce_scatter};
-  for (const std::string& name : names(shared)) {
-    GroupCoordinator& ours = shared[name];
-    GroupCoordinator& by_mpi = plain[name];
-    CAPTURE(name);
-    for (int i = 0; i < (size() > 4 ? 3 : 9); ++i) {
-      Case c{.operation = reductions[i % 3],
-             .op = ReduceOp::sum,
-             .count = 40'000 + static_cast<std::int64_t>(same() % 50'000),
-             .root = static_cast<std::int64_t>(same() % static_cast<unsigned>(ours.size())),
-             .in_place = same() % 2 == 0};
-      CAPTURE(to_string(c.operation));
-      CAPTURE(c.count);
-      const auto all = static_cast<std::size_t>(c.count * ours.size());
-      std::vector<std::int64_t> a(all), b(all);
-      fill(std::span{a}, static_cast<unsigned>(rank() * 11 + i));
-      fill(std::span{b}, static_cast<unsigned>(rank() * 5 + i));
-      auto expected_a = a, expected_b = b;
-      carry_out(by_mpi, c, std::span{expected_a}, std::span{expected_b});
-      // Another operation, which is not complete yet.
-      std::vector<float> other(100'000, 1.0F);
-      Work work = ours.all_reduce_async(std::span{other});
-      carry_out(ours, c, std::span{a}, std::span{b});
-      work.wait();
-      CHECK(a == expected_a);
-      CHECK(b == expected_b);
-      CHECK(other.back() == static_cast<float>(ours.size()));
-    }
+TEST_CASE("large reductions: types, sizes, in place, several at once") {
+  Mesh mesh{MPI_COMM_WORLD, layout(), routed("*.*:host=shm")};
+  int turn = 0;
+  for (const std::string& name : names(mesh)) {
+    rankmesh_test::Conformance table;
+    table.operations = {Operation::all_reduce, Operation::reduce, Operation::reduce_scatter};
+    table.types = {DataType::int64, DataType::float32, DataType::float16};
+    table.counts = {40'009, 65'537, 83'333};
+    table.share = size() > 4 ? 12 : 6;
+    table.turn = turn++;
+    table.order = rankmesh_test::by_nodes(mesh, mesh[name]);
+    check_conformance(mesh[name], table);
   }
+  mesh.close();
 }
 
 TEST_CASE(

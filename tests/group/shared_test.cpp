@@ -1,92 +1,29 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Collectives through shared memory, compared with those of MPI on an equal group.
+// Collectives through shared memory.
 #include <doctest/doctest.h>
 
-#include <chrono>
-#include <cmath>
-#include <cstring>
 #include <deque>
-#include <limits>
 #include <random>
-#include <thread>
 
+#include "group/conformance.hpp"
 #include "group/shared_cases.hpp"
 #include "rankmesh/rankmesh.hpp"
-#include "support/checks.hpp"
+#include "support/iterations.hpp"
 #include "support/mpi_world.hpp"
-#include "support/reductions.hpp"
 
 using namespace shared_cases;
 
-namespace {
-
-template <class T>
-void compare(GroupCoordinator& ours, GroupCoordinator& by_mpi, const Case& c, unsigned seed) {
-  CAPTURE(to_string(c.operation));
-  CAPTURE(to_string(c.op));
-  CAPTURE(c.count);
-  CAPTURE(c.in_place);
-  CAPTURE(sizeof(T));
-  const auto all = static_cast<std::size_t>(c.count * ours.size());
-  std::vector<T> a(all), b(all), expected_a(all), expected_b(all);
-  fill(std::span{a}, seed);
-  fill(std::span{b}, seed + 1);
-  expected_a = a;
-  expected_b = b;
-  carry_out(by_mpi, c, std::span{expected_a}, std::span{expected_b});
-  carry_out(ours, c, std::span{a}, std::span{b});
-  CHECK(a == expected_a);
-  CHECK(b == expected_b);
-}
-
-}  // namespace
-
-TEST_CASE("shared memory has the results of MPI: operations, types, sizes, groups") {
-  Mesh shared{MPI_COMM_WORLD, layout(), routed("*.*:host=shm")};
-  Mesh plain{MPI_COMM_WORLD, layout(), routed("*.*:host=mpi")};
-  std::mt19937 same{7};
-  for (const std::string& name : names(shared)) {
-    GroupCoordinator& ours = shared[name];
-    GroupCoordinator& by_mpi = plain[name];
-    CAPTURE(name);
-    for (int i = 0; i < (size() > 8 ? 10 : size() > 4 ? 25 : 60); ++i) {
-      const Case c = random_case(same, ours.size(), i % 10 == 0);
-      const auto seed = static_cast<unsigned>(rank() * 11 + i);
-      switch (same() % 10) {
-        case 0:
-          compare<std::int8_t>(ours, by_mpi, c, seed);
-          break;
-        case 1:
-          compare<std::uint8_t>(ours, by_mpi, c, seed);
-          break;
-        case 2:
-          compare<std::int16_t>(ours, by_mpi, c, seed);
-          break;
-        case 3:
-          compare<std::uint16_t>(ours, by_mpi, c, seed);
-          break;
-        case 4:
-          compare<std::int32_t>(ours, by_mpi, c, seed);
-          break;
-        case 5:
-          compare<std::uint32_t>(ours, by_mpi, c, seed);
-          break;
-        case 6:
-          compare<std::int64_t>(ours, by_mpi, c, seed);
-          break;
-        case 7:
-          compare<std::uint64_t>(ours, by_mpi, c, seed);
-          break;
-        case 8:
-          compare<float>(ours, by_mpi, c, seed);
-          break;
-        default:
-          compare<double>(ours, by_mpi, c, seed);
-      }
-    }
+TEST_CASE("the table of conformance in shared memory, in groups of several sizes") {
+  Mesh mesh{MPI_COMM_WORLD, layout(), routed("*.*:host=shm")};
+  int turn = 0;
+  for (const std::string& name : names(mesh)) {
+    rankmesh_test::Conformance table;
+    table.share = size() > 4 ? 96 : 32;
+    table.turn = turn++;
+    table.order = rankmesh_test::by_nodes(mesh, mesh[name]);
+    check_conformance(mesh[name], table);
   }
-  plain.close();
-  shared.close();
+  mesh.close();
 }
 
 TEST_CASE("a family and its duplicates do not meet in one part of shared memory") {
@@ -176,7 +113,7 @@ TEST_CASE("asynchronous operations over shared memory and MPI at once, completed
       routed("tp.*:host=shm; all.all_reduce:host:0-200=shm; all.barrier:host=shm; all.*:host=mpi");
   Mesh mesh{MPI_COMM_WORLD, layout(), options};
   const auto all_names = names(mesh);
-  std::mt19937 same{21};
+  std::mt19937 same{21U + static_cast<unsigned>(size())};
   std::mt19937 own{static_cast<unsigned>(300 + rank())};
   std::deque<Item> flying;
   const auto finish = [&](std::size_t i) {
@@ -194,7 +131,7 @@ TEST_CASE("asynchronous operations over shared memory and MPI at once, completed
     CHECK(item.out == item.expected);
     flying.erase(flying.begin() + static_cast<std::ptrdiff_t>(i));
   };
-  const int count = size() > 8 ? 150 : size() > 4 ? 400 : 2000;
+  const int count = rankmesh_test::iterations(800, size());
   for (int i = 0; i < count; ++i) {
     auto& group = mesh[all_names[same() % all_names.size()]];
     start(flying.emplace_back(), group, i, same);

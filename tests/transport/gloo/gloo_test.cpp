@@ -4,11 +4,10 @@
 #include <doctest/doctest.h>
 
 #include <chrono>
-#include <map>
-#include <random>
 #include <string>
 
 #include "../../../examples/transports/gloo/gloo_transport.hpp"
+#include "group/conformance.hpp"
 #include "group/shared_cases.hpp"
 #include "rankmesh/rankmesh.hpp"
 #include "support/checks.hpp"
@@ -24,57 +23,18 @@ MeshOptions by_gloo() {
   return options;
 }
 
-template <class T>
-void compare(GroupCoordinator& ours, GroupCoordinator& by_mpi, const Case& c, unsigned seed) {
-  CAPTURE(to_string(c.operation));
-  CAPTURE(to_string(c.op));
-  CAPTURE(c.count);
-  CAPTURE(c.root);
-  CAPTURE(c.in_place);
-  CAPTURE(sizeof(T));
-  const auto all = static_cast<std::size_t>(c.count * ours.size());
-  std::vector<T> a(all), b(all);
-  fill(std::span{a}, seed);
-  fill(std::span{b}, seed + 1);
-  std::vector<T> expected_a = a;
-  std::vector<T> expected_b = b;
-  carry_out(by_mpi, c, std::span{expected_a}, std::span{expected_b});
-  carry_out(ours, c, std::span{a}, std::span{b});
-  CHECK(a == expected_a);
-  CHECK(b == expected_b);
-}
-
 }  // namespace
 
-TEST_CASE("Gloo has the results of MPI: operations, types, sizes, groups") {
-  Mesh ours{MPI_COMM_WORLD, layout(), by_gloo()};
-  Mesh plain{MPI_COMM_WORLD, layout(), routed("*.*:host=mpi")};
-  std::mt19937 same{11};
-  for (const std::string& name : names(ours)) {
-    CAPTURE(name);
-    for (int i = 0; i < (size() > 4 ? 25 : 80); ++i) {
-      const Case c = random_case(same, ours[name].size(), i % 10 == 0);
-      const auto seed = static_cast<unsigned>(rank() * 11 + i);
-      switch (same() % 5) {
-        case 0:
-          compare<std::int8_t>(ours[name], plain[name], c, seed);
-          break;
-        case 1:
-          compare<std::uint16_t>(ours[name], plain[name], c, seed);
-          break;
-        case 2:
-          compare<std::int64_t>(ours[name], plain[name], c, seed);
-          break;
-        case 3:
-          compare<float>(ours[name], plain[name], c, seed);
-          break;
-        default:
-          compare<double>(ours[name], plain[name], c, seed);
-      }
-    }
+TEST_CASE("the table of conformance by Gloo, in groups of several sizes") {
+  Mesh mesh{MPI_COMM_WORLD, layout(), by_gloo()};
+  int turn = 0;
+  for (const std::string& name : names(mesh)) {
+    rankmesh_test::Conformance table;
+    table.share = size() > 4 ? 96 : 32;
+    table.turn = turn++;
+    check_conformance(mesh[name], table);
   }
-  plain.close();
-  ours.close();
+  mesh.close();
 }
 
 TEST_CASE("Gloo declines what it does not carry, and explain() says so") {
