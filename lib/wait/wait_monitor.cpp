@@ -30,6 +30,13 @@ constexpr std::size_t most_verdicts = 64;
 constexpr Backoff::Options pauses{
     .spins = 49, .yields = 50'000, .sleep = std::chrono::microseconds{100}};
 
+// A wait looks at the other members, and shows them that it waits, after so many polls. If many
+// processes share a core, each poll lasts for milliseconds, because MPI yields too. Therefore the
+// time counts as well: otherwise the other members might not see before their deadline that this
+// rank waits.
+constexpr int polls_per_look = 64;
+constexpr Deadline::Duration longest_between_looks{0.01};
+
 }  // namespace
 
 namespace detail {
@@ -164,9 +171,13 @@ void WaitMonitor::wait(const std::function<bool()>& done, const WaitPoint& point
       throw;
     }
   };
+  Deadline next_look{longest_between_looks};
   for (int polls = 1; !is_done(); ++polls) {
     detail::progress_in_waits();
-    if (polls % 64 == 0 || deadline.passed()) vigil.look();
+    if (polls % polls_per_look == 0 || next_look.passed() || deadline.passed()) {
+      vigil.look();
+      next_look = Deadline{longest_between_looks};
+    }
     backoff.pause();
   }
 }

@@ -137,16 +137,16 @@ TEST_CASE(
 
 TEST_CASE("ranks wait for a late ID, and name the leader of an ID that never comes") {
   SKIP_UNLESS(!skips_deadlines(), "runs at 3 and 4 ranks, on the CPU doubles");
-  for (const int milliseconds : {300, 4000}) {
+  for (const int milliseconds : {300, 2500}) {
     MeshOptions options = test_platform::options();
-    options.timeout = Deadline::Duration{milliseconds == 300 ? 10.0 : 1.5};
+    options.timeout = Deadline::Duration{milliseconds == 300 ? 10.0 : 1.0};
     if (rank() == 0) inject(("id_late:ms=" + std::to_string(milliseconds)).c_str());
     try {
       Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
       CHECK(milliseconds == 300);
       mesh.close();
     } catch (const TimeoutError& error) {
-      CHECK(milliseconds == 4000);
+      CHECK(milliseconds == 2500);
       CHECK_CONTAINS(error.message(), "NCCL bootstrap of 'tp'");
       if (rank() != 0) CHECK(error.missing() == std::vector<Rank>{0});
     }
@@ -160,7 +160,7 @@ TEST_CASE("an init that never ends is ended by the deadline, on every rank") {
   const long communicators = counters().communicators;
   MeshOptions options = test_platform::options();
   options.timeout = Deadline::Duration{0.7};
-  if (rank() == 1) inject("late:ms=3000");
+  if (rank() == 1) inject("late:ms=1500");
   try {
     const Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
     FAIL("no exception");
@@ -211,7 +211,7 @@ TEST_CASE("a second close does nothing") {
 TEST_CASE("ranks wait for an init that begins late") {
   NEEDS_RANKS(2);
   SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
-  inject("late:rank=0,ms=300");
+  inject("late:rank=0,ms=150");
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
   mesh.close();
   inject("");

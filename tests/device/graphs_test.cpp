@@ -23,6 +23,7 @@ using test_platform::captured;
 using test_platform::on_device;
 
 TEST_CASE("a mesh knows the graphs that hold its operations, and closes only after them") {
+  NEEDS_AT_MOST_RANKS(4);
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::short_timeout()};
   auto& tp = mesh["tp"];
   const Stream stream = Stream::create();
@@ -81,6 +82,7 @@ TEST_CASE("asynchronous operations in a graph leave those outside of it alone") 
 }
 
 TEST_CASE("each capture counts: the mesh closes only after the graphs of all of them") {
+  NEEDS_AT_MOST_RANKS(4);
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::short_timeout()};
   const Stream stream = Stream::create();
   const auto value = on_device<float>({1});
@@ -116,6 +118,7 @@ TEST_CASE("a mesh closes after a graph is destroyed, although CUDA reports it a 
 
 TEST_CASE("graphs keep a dynamic group from closing, too") {
   NEEDS_RANKS(2);
+  NEEDS_AT_MOST_RANKS(4);
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::short_timeout()};
   const auto group = mesh.new_group(mesh["tp"].ranks().to_vector(), "mine");
   const Stream stream = Stream::create();

@@ -165,13 +165,13 @@ TEST_CASE(
 
 TEST_CASE("the coordinator reports how its communicator was created") {
   NEEDS_RANKS(2);
-  if (test_platform::is_double()) test_platform::inject("late:rank=0,ms=300");
+  if (test_platform::is_double()) test_platform::inject("late:rank=0,ms=150");
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
   if (test_platform::is_double()) test_platform::inject("");
   const BootstrapReport* report = mesh["tp"].bootstrap();
   REQUIRE(report != nullptr);
   CHECK(report->opened_together == 1);
-  CHECK(report->inits >= (test_platform::is_double() ? 0.2 : 0));
+  CHECK(report->inits >= (test_platform::is_double() ? 0.1 : 0));
   CHECK(report->warm_up > 0);
   if (test_platform::is_double()) CHECK(report->device_memory == 8 << 20);  // what the double takes
   mesh.close();

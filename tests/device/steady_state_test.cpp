@@ -155,7 +155,7 @@ TEST_CASE("a group has one communicator, also with splits and duplicates") {
 
 TEST_CASE("a call whose peers do not come ends at the deadline, and its communicator with it") {
   NEEDS_RANKS(2);
-  SKIP_UNLESS(size() <= 3, "needs at most 3 ranks, because it waits for deadlines");
+  NEEDS_AT_MOST_RANKS(3);
   SKIP_UNLESS(is_double(), "faults are injected into the double");
   for (const bool blocks : {true, false})
     for (const bool is_batch : {false, true}) {
@@ -163,7 +163,7 @@ TEST_CASE("a call whose peers do not come ends at the deadline, and its communic
       CAPTURE(is_batch);
       const FakeNcclCounters before = test_platform::nccl();
       MeshOptions options = test_platform::options();
-      options.timeout = Deadline::Duration{1.5};
+      options.timeout = Deadline::Duration{1};
       options.check = false;
       options.names["tp"].blocking = blocks;
       Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
@@ -214,9 +214,10 @@ TEST_CASE("communicators of both modes may be in one batch, in any order") {
 
 TEST_CASE("if one of several communicators that share resources is aborted, all are broken") {
   NEEDS_RANKS(2);
+  NEEDS_AT_MOST_RANKS(3);
   SKIP_UNLESS(is_double(), "faults are injected into the double");
   MeshOptions options = test_platform::options();
-  options.timeout = Deadline::Duration{1.5};
+  options.timeout = Deadline::Duration{1};
   options.check = false;
   options.names["tp"].split_from = "all";
   options.names["tp"].share_resources = true;

@@ -54,9 +54,10 @@ TEST_CASE("copies wait for their stream with the deadline of all waits") {
   DeviceBuffer<int> buffer{1};
   const char* before = std::getenv("RANKMESH_TIMEOUT");
   const std::string kept = before == nullptr ? "600" : before;
-  setenv("RANKMESH_TIMEOUT", "0.2", 1);
-  REQUIRE(enqueue(stream.native(), [] { std::this_thread::sleep_for(std::chrono::seconds{1}); }) ==
-          cudaSuccess);
+  setenv("RANKMESH_TIMEOUT", "0.1", 1);
+  REQUIRE(enqueue(stream.native(), [] {
+            std::this_thread::sleep_for(std::chrono::milliseconds{600});
+          }) == cudaSuccess);
   CHECK_THROWS_AS((void)buffer.download(stream), TimeoutError);
   setenv("RANKMESH_TIMEOUT", kept.c_str(), 1);
   buffer.upload(std::vector<int>{3}, stream);

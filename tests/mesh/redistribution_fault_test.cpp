@@ -33,9 +33,11 @@ TEST_CASE("a rank that does not start a transfer is named, and the source is unc
     return static_cast<std::size_t>(place.local_count(Rank{rank()}));
   };
   std::vector<float> in(count(from), 1.0F), out(count(to));
+  wait_for_all();
   if (rank() != last()) {
     Work work = move.start(in, out);
     const auto error = thrown_by<TimeoutError>([&] { work.wait(); });
+    CAPTURE(error.message());
     CHECK(error.missing() == std::vector<Rank>{Rank{last()}});
     CHECK_CONTAINS(error.message(), "tp.redistribution 0, transfer 0");
     CHECK(in == std::vector<float>(in.size(), 1.0F));
@@ -60,6 +62,7 @@ TEST_CASE("a rank that has done its part and goes on is not named") {
   Redistribution move{mesh["tp"], plan_transfer(from, to)};
   const auto count = static_cast<std::size_t>(800 / size());
   std::vector<float> in(count, 1.0F), out(count);
+  wait_for_all();
   if (rank() != last()) {
     Work work = move.start(in, out);
     // The message to the last rank is small, so it is complete although nobody receives it. Only

@@ -3,6 +3,10 @@
 
 #include <doctest/doctest.h>
 
+#include <chrono>
+#include <string>
+#include <thread>
+
 #include "support/checks.hpp"
 #include "wait_world.hpp"
 
@@ -10,6 +14,7 @@ using namespace rankmesh;
 using rankmesh_test::last;
 using rankmesh_test::rank;
 using rankmesh_test::size;
+using rankmesh_test::thrown_by;
 using rankmesh_test::wait_for_all;
 using rankmesh_test::WaitWorld;
 
@@ -58,6 +63,31 @@ TEST_CASE("a rank that waits at another point is named with it") {
                       std::string::npos,
                   error.message());
   }
+  MPI_Ibarrier(MPI_COMM_WORLD, &all);
+  MPI_Wait(&all, MPI_STATUS_IGNORE);
+}
+
+TEST_CASE("a rank whose polls take long, as on a crowded machine, answers in time") {
+  NEEDS_RANKS(2);
+  WaitWorld world;
+  wait_for_all();
+  MPI_Request all = MPI_REQUEST_NULL;  // complete when every other rank has its error
+  if (rank() == last()) {
+    MPI_Ibarrier(MPI_COMM_WORLD, &all);
+    const auto is_over = [&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds{20});
+      int flag = 0;
+      MPI_Test(&all, &flag, MPI_STATUS_IGNORE);
+      return flag != 0;
+    };
+    CHECK_NOTHROW(world.monitor.wait(is_over, WaitPoint::of_all(size(), "another place"),
+                                     WaitWorld::after(60)));
+    return;
+  }
+  const auto error = thrown_by<TimeoutError>(
+      [&] { world.monitor.wait([] { return false; }, world.point, WaitWorld::after(0.6)); });
+  CHECK_CONTAINS(error.message(),
+                 "rank " + std::to_string(last()) + " (no mesh) waits in another place");
   MPI_Ibarrier(MPI_COMM_WORLD, &all);
   MPI_Wait(&all, MPI_STATUS_IGNORE);
 }
