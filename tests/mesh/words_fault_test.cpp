@@ -70,6 +70,7 @@ TEST_CASE("a ring in which one rank sends the other way lists what every rank wa
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
   std::vector<float> in(10), out(10);
   auto& tp = mesh["tp"];
+  wait_for_all();
   const auto exchange = [&] {
     if (rank() == last())
       tp.send_recv(in, out, rankmesh::prev, rankmesh::next);
