@@ -185,8 +185,9 @@ TEST_CASE("between nodes: a silent rank is named in time, and learns later that 
 
 TEST_CASE("a rank that waits in another mesh is named with what it waits for there") {
   NEEDS_RANKS(2);
-  Mesh mesh{MPI_COMM_WORLD, "tp=auto", polling("mpi", 0.6)};
-  Mesh other{MPI_COMM_WORLD, "dp=auto", polling("mpi", 2)};
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", polling("mpi", 1)};
+  Mesh other{MPI_COMM_WORLD, "dp=auto", polling("mpi", 2.5)};
+  wait_for_all();
   // The second mesh uses MPI with a member that has not come, so that there is no circle.
   if (rank() != last()) {
     CHECK_CONTAINS(barrier_in_vain(mesh).message(), name_of(last()) + " waits in dp.recv");
