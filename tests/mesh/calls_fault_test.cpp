@@ -156,8 +156,8 @@ TEST_CASE("a call that cannot be started in MPI ends on all members") {
     CAPTURE(form.has_deadline);
     MeshOptions options = form.options();
     // The other members wait so long.
-    options.timeout = Deadline::Duration{3};
-    if (form.has_deadline) options.deadline = Deadline::Duration{3};
+    options.timeout = Deadline::Duration{1.5};
+    if (form.has_deadline) options.deadline = Deadline::Duration{1.5};
     options.routes = "*.*:host=mpi";
     Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
     // Not freed: MPI may still use them on the other members.
@@ -245,14 +245,14 @@ TEST_CASE("a function of the program outlives the operation that a member has gi
   NEEDS_RANKS(2);
   for (const bool is_checked : {false, true}) {
     MeshOptions options = Form{is_checked, false, true}.options();
-    options.deadline = Deadline::Duration{0.5};
+    options.deadline = Deadline::Duration{0.3};
     Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
     MPI_Comm comm = MPI_COMM_NULL;  // not freed: an operation may be in flight
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
     const auto group = mesh.adopt(comm, "all");  // it has no shared memory in which members meet
     auto& in = *new std::vector<int>(4, 1);      // not freed: MPI may still use them
     auto& out = *new std::vector<int>(4);
-    if (is_odd()) std::this_thread::sleep_for(std::chrono::seconds{1});
+    if (is_odd()) wait_for_all();  // until the other members have given up
     Mortal::calls_after_its_end = 0;
     bool has_ended = false;
     try {
@@ -263,7 +263,8 @@ TEST_CASE("a function of the program outlives the operation that a member has gi
     }
     CHECK(has_ended);
     overwrite_stack();
-    for (int i = 0; i < 100; ++i) {  // MPI continues the operation
+    if (!is_odd()) wait_for_all();
+    for (int i = 0; i < 40; ++i) {  // MPI continues the operation
       int is_there = 0;
       MPI_Iprobe(MPI_ANY_SOURCE, 77, MPI_COMM_WORLD, &is_there, MPI_STATUS_IGNORE);
       std::this_thread::sleep_for(std::chrono::milliseconds{10});

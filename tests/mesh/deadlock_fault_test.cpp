@@ -116,7 +116,7 @@ TEST_CASE("slow ranks and operations in flight are no deadlock") {
   std::vector<Work> started;
   for (int round = 0; round < 16; ++round) {
     CAPTURE(round);
-    if (own() % 3 == 0) std::this_thread::sleep_for(std::chrono::milliseconds{own() % 500});
+    if (own() % 3 == 0) std::this_thread::sleep_for(std::chrono::milliseconds{own() % 300});
     const auto choice = shared() % 4;
     GroupCoordinator& group = choice == 3 ? other["world"]
                                           : mesh[choice == 0   ? "tp"

@@ -155,8 +155,9 @@ TEST_CASE("a member that does not close a dynamic group is named by the others")
 
 TEST_CASE("a rank that comes after the others have given up does not hang") {
   const MPI_Comm world = spare_world();
-  if (rank() == last()) std::this_thread::sleep_for(std::chrono::milliseconds{1800});
+  if (rank() == last()) wait_for_all();  // until the others have given up
   CHECK_THROWS_AS((Mesh{world, "tp=auto", short_timeout()}), TimeoutError);
+  if (rank() != last()) wait_for_all();
   wait_for_all();
 }
 
@@ -205,6 +206,7 @@ TEST_CASE("a collective that one member leaves out ends for all others with one 
   options.deadline = short_deadline();
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
   std::vector<double> values(1000, 1.0);
+  wait_for_all();
   if (rank() != last()) {
     const auto error = thrown_by<TimeoutError>([&] { mesh["tp"].all_reduce(values); });
     CHECK(error.missing() == std::vector<Rank>{last()});
@@ -219,7 +221,7 @@ TEST_CASE("a collective that one member leaves out ends for all others with one 
 
 TEST_CASE("a rank that stays away from a step of expert dispatch is named, whichever step it is") {
   MeshOptions options = short_timeout();
-  options.deadline = Deadline::Duration{1};
+  options.deadline = short_deadline();
   for (const std::string_view missed : {"route", "dispatch", "combine"}) {
     CAPTURE(missed);
     Mesh mesh{MPI_COMM_WORLD, "ep=auto", options};

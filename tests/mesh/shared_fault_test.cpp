@@ -75,6 +75,7 @@ TEST_CASE("counts that differ in shared memory are a mismatch that names them") 
 
 TEST_CASE("a Work in shared memory that never ends times out") {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", shared_memory()};
+  wait_for_all();
   if (rank() != last()) {
     Work first = mesh["tp"].barrier_async();
     Work second = mesh["tp"].barrier_async();
@@ -87,6 +88,7 @@ TEST_CASE("a Work in shared memory that never ends times out") {
 
 TEST_CASE("a rank that skips native_mpi is named, if the communicator has to be created") {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", shared_memory()};
+  wait_for_all();
   if (rank() != last())
     names_the_last([&] { (void)mesh["tp"].native_mpi(); }, "tp.barrier(), call 1 ");
   wait_for_all();
@@ -107,6 +109,7 @@ TEST_CASE("native_mpi and another call of the same group are a mismatch") {
 
 TEST_CASE("a rank that skips an allocation of symmetric memory is named") {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", shared_memory()};
+  wait_for_all();
   if (rank() != last())
     names_the_last([&] { (void)mesh.allocate_symmetric<float>(10, {"tp"}); },
                    "the allocation of symmetric memory");

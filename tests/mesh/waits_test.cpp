@@ -67,13 +67,13 @@ TEST_CASE("a rank outside rankmesh is named half a second after the deadline at 
   NEEDS_RANKS(2);
   for (const char* transport : {"mpi", "shm"}) {
     CAPTURE(transport);
-    Mesh mesh{MPI_COMM_WORLD, "tp=auto", polling(transport, 1)};
+    Mesh mesh{MPI_COMM_WORLD, "tp=auto", polling(transport, 0.6)};
     wait_for_all();
     if (rank() != last()) {
       const auto begin = Clock::now();
       const TimeoutError error = barrier_in_vain(mesh);
-      CHECK(seconds_since(begin) >= 0.9);
-      CHECK(seconds_since(begin) <= 1.5 + busy_machine);
+      CHECK(seconds_since(begin) >= 0.5);
+      CHECK(seconds_since(begin) <= 1.1 + busy_machine);
       CHECK(error.missing() == std::vector<Rank>{last()});
       CHECK_CONTAINS(error.message(),
                      name_of(last()) + " is not in rankmesh: computing or blocked elsewhere");
@@ -84,7 +84,7 @@ TEST_CASE("a rank outside rankmesh is named half a second after the deadline at 
 
 TEST_CASE("the first timeout says what the records of the node say") {
   NEEDS_RANKS(2);
-  Mesh mesh{MPI_COMM_WORLD, "tp=auto", polling("shm", 1)};
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", polling("shm", 0.6)};
   mesh["tp"].barrier();
   if (rank() == last()) mesh.mark("step 9");
   wait_for_all();
@@ -111,7 +111,7 @@ TEST_CASE("an error names the folder of the records, and says nothing of meshes 
   for (const std::string& record : std::vector<std::string>{folder, "off"}) {
     CAPTURE(record);
     const rankmesh_test::ScopedVariable variable{"RANKMESH_RECORD", record.c_str()};
-    Mesh mesh{MPI_COMM_WORLD, "tp=auto", polling("mpi", 1)};
+    Mesh mesh{MPI_COMM_WORLD, "tp=auto", polling("mpi", 0.6)};
     wait_for_all();
     int has_folder = 0;
     if (rank() != last())
@@ -128,7 +128,7 @@ TEST_CASE("an error names the folder of the records, and says nothing of meshes 
 
 TEST_CASE("a rank that a signal has stopped is named as stopped") {
   NEEDS_RANKS(2);
-  Mesh mesh{MPI_COMM_WORLD, "tp=auto", polling("mpi", 1)};
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", polling("mpi", 0.6)};
   int stopped = getpid();
   MPI_Bcast(&stopped, 1, MPI_INT, last(), MPI_COMM_WORLD);
   MPI_Comm others = MPI_COMM_NULL;
@@ -148,7 +148,7 @@ TEST_CASE("a rank that a signal has stopped is named as stopped") {
   if (rank() == last()) {
     const auto begin = Clock::now();
     CHECK_THROWS_AS((mesh["tp"].barrier(), mesh["tp"].barrier()), TimeoutError);
-    CHECK(seconds_since(begin) <= 1.4 + busy_machine);
+    CHECK(seconds_since(begin) <= 1 + busy_machine);
   }
   wait_for_all();
 }
@@ -186,7 +186,8 @@ TEST_CASE("between nodes: a silent rank is named in time, and learns later that 
 TEST_CASE("a rank that waits in another mesh is named with what it waits for there") {
   NEEDS_RANKS(2);
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", polling("mpi", 1)};
-  Mesh other{MPI_COMM_WORLD, "dp=auto", polling("mpi", 3)};
+  Mesh other{MPI_COMM_WORLD, "dp=auto", polling("mpi", 2.5)};
+  wait_for_all();
   // The second mesh uses MPI with a member that has not come, so that there is no circle.
   if (rank() != last()) {
     CHECK_CONTAINS(barrier_in_vain(mesh).message(), name_of(last()) + " waits in dp.recv");

@@ -36,7 +36,7 @@ TEST_CASE("the hint of a TimeoutError names the setting that ended the wait") {
     for (const bool has_deadline : {false, true}) {
       MeshOptions options;
       options.routes = std::string{"*.*:host="} + transport;
-      if (has_deadline) options.deadline = Deadline::Duration{0.5};
+      if (has_deadline) options.deadline = Deadline::Duration{0.3};
       options.timeout = Deadline::Duration{has_deadline ? 60 : 0.5};
       Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
       if (rank() != last()) {
@@ -70,6 +70,7 @@ TEST_CASE("a ring in which one rank sends the other way lists what every rank wa
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
   std::vector<float> in(10), out(10);
   auto& tp = mesh["tp"];
+  wait_for_all();
   const auto exchange = [&] {
     if (rank() == last())
       tp.send_recv(in, out, rankmesh::prev, rankmesh::next);

@@ -104,9 +104,9 @@ TEST_CASE("a low limit of descriptors on one rank") {
 
 TEST_CASE("ranks that are bound to the same core") {
   const Scratch scratch;
-  if (std::thread::hardware_concurrency() < 3) return;  // nothing could be bound differently
+  SKIP_UNLESS(std::thread::hardware_concurrency() >= 3, "needs three cores to bind differently");
   const auto first = shell(scratch, "taskset -cp $$ | sed 's/.*: //; s/[-,].*//'");
-  if (first.status != 0 || first.out.empty()) return;
+  SKIP_UNLESS(first.status == 0 && !first.out.empty(), "needs taskset");
   const std::string core = first.out.substr(0, first.out.find('\n'));
   const auto result =
       with_one_ill(scratch, 2, 1, "exec taskset -c " + core + " meshinfo doctor --format json");

@@ -22,9 +22,10 @@ bool is_same_as_on_first(const std::string& text);
 inline int last() { return size() - 1; }
 
 /// A deadline for a wait that must end by it. The more ranks, the longer: on a busy machine the
-/// members that do come must come in time, so that only the one that stays away is named.
+/// members that do come must come in time, so that only the one that stays away is named. For the
+/// same reason, let the ranks meet in wait_for_all() or in a collective just before the wait.
 inline rankmesh::Deadline::Duration short_deadline() {
-  return rankmesh::Deadline::Duration{0.3 + 0.2 * size()};
+  return rankmesh::Deadline::Duration{0.4 + 0.05 * size()};
 }
 
 }  // namespace rankmesh_test
