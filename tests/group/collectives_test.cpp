@@ -59,8 +59,8 @@ TEST_CASE("counts above the limit of MPI are divided, blocking and asynchronous"
     rankmesh_test::Conformance table;
     table.types = {DataType::float64, DataType::int16, DataType::bfloat16, DataType::float8_e5m2};
     table.counts = {0, 1, 6, 7, 8, 14, 29};
-    table.share = size() > 4 ? 48 : 6;
-    table.turn = polled ? 3 : 0;
+    table.share = size() > 4 ? 12 : 3;
+    table.turn = polled ? 1 : 0;
     check_conformance(mesh["tp"], table);
     mesh.close();
   }

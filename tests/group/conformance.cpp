@@ -628,15 +628,20 @@ void check_conformance(const Carrier& carrier, const Conformance& table) {
       used = &of_type;
     }
     auto attempt = std::make_unique<Attempt>(entry, carrier, used);
-    INFO(attempt->text());
-    if (is_async(entry.form)) {
-      auto wait = carrier.start(attempt->call());
-      in_flight.push_back({std::move(attempt), std::move(wait)});
-      if (in_flight.size() > most_in_flight) finish_one();
-    } else {
-      carrier.run(attempt->call());
-      judge(*attempt);
+    std::function<void()> wait;
+    {
+      INFO(attempt->text());
+      if (is_async(entry.form))
+        wait = carrier.start(attempt->call());
+      else
+        carrier.run(attempt->call());
     }
+    if (wait == nullptr) {
+      judge(*attempt);
+      continue;
+    }
+    in_flight.push_back({std::move(attempt), std::move(wait)});
+    if (in_flight.size() > most_in_flight) finish_one();
   }
   while (!in_flight.empty()) finish_one();
   CHECK(runs > 0);
