@@ -100,7 +100,7 @@ TEST_CASE("steps of expert dispatch allocate nothing, free nothing and wait for 
 }
 
 TEST_CASE("a dispatcher that is destroyed waits for the work that uses its memory") {
-  if (!test_platform::is_double()) return;  // holds the device
+  SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
   Mesh mesh{MPI_COMM_WORLD, "ep=auto", test_platform::options()};
   auto& ep = mesh["ep"];
   const device::Stream stream = device::Stream::create();

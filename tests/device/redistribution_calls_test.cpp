@@ -269,7 +269,7 @@ TEST_CASE(
 
 TEST_CASE(
     "the memory for messages stays until the work that uses it has ended, after an abort too") {
-  if (!test_platform::is_double()) return;  // counts allocations
+  SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
   const TensorTransfer moved =
       transfer("[64,48] f32 @ tp=N : (tp, _)", "[64,48] f32 @ tp=N : (_, tp)");

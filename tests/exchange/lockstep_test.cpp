@@ -116,10 +116,13 @@ TEST_CASE("invalid and different proposals throw on all ranks") {
   if (!back.agree({.tokens = dp.is_first() ? 0 : 1, .is_done = dp.is_first()}).is_last)
     CHECK_THROWS_WITH_AS((void)back.agree({}), doctest::Contains("an invalid proposal of"),
                          MismatchError);
-  if (size() < 2) {
-    mesh.close();
-    return;
-  }
+  mesh.close();
+}
+
+TEST_CASE("members with other options, or at another step, throw on every rank") {
+  NEEDS_RANKS(2);
+  Mesh mesh{MPI_COMM_WORLD, "dp=auto"};
+  auto& dp = mesh["dp"];
   Lockstep sizes{dp, {.multiple = dp.is_first() ? 2 : 3}};
   CHECK_THROWS_WITH_AS((void)sizes.agree({}), doctest::Contains("no sizes, multiple 2"),
                        MismatchError);

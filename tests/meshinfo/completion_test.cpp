@@ -8,9 +8,11 @@
 
 #include "process.hpp"
 #include "support/checks.hpp"
+#include "support/machine.hpp"
 
 namespace {
 
+using rankmesh_test::is_installed;
 using rankmesh_test::lines_of;
 using rankmesh_test::Scratch;
 using rankmesh_test::shell;
@@ -29,10 +31,6 @@ std::string bash_offers(const Scratch& scratch, const std::string& line) {
                 "EOF\nbash try.bash");
   CHECK(result.err == "");
   return result.out.substr(0, result.out.find('\n'));
-}
-
-bool is_installed(const Scratch& scratch, const std::string& program) {
-  return shell(scratch, "command -v " + program).status == 0;
 }
 
 }  // namespace
@@ -67,10 +65,7 @@ TEST_CASE("bash completes commands, options and values") {
 TEST_CASE("fish completes commands, options and values") {
   const Scratch scratch;
   REQUIRE(shell(scratch, "meshinfo completion fish").out.size() > 1000);
-  if (!is_installed(scratch, "fish")) {
-    MESSAGE("SKIPPED: fish is not installed");
-    return;
-  }
+  SKIP_UNLESS(is_installed("fish"), "needs fish (Debian: fish)");
   const auto offers = [&](const std::string& line) {
     const auto result = shell(scratch,
                               "HOME=$PWD fish --no-config -c 'meshinfo completion fish | "
@@ -90,10 +85,7 @@ TEST_CASE("fish completes commands, options and values") {
 TEST_CASE("zsh completes commands, options and values") {
   const Scratch scratch;
   REQUIRE(shell(scratch, "mkdir f; meshinfo completion zsh >f/_meshinfo").status == 0);
-  if (!is_installed(scratch, "zsh")) {
-    MESSAGE("SKIPPED: zsh is not installed");
-    return;
-  }
+  SKIP_UNLESS(is_installed("zsh"), "needs zsh (Debian: zsh)");
   // An interactive zsh within zsh expands the word when the tabulator is typed, and then runs the
   // command.
   const auto expands = [&](const std::string& line) {
@@ -128,12 +120,12 @@ TEST_CASE("there is a manual page for every command, and it is valid") {
   CHECK(pages == built);
   for (const std::string& page : lines_of(pages)) {
     CAPTURE(page);
-    if (is_installed(scratch, "groff")) {
+    if (is_installed("groff")) {
       const auto result = shell(scratch, "groff -man -Tutf8 -ww -z man/" + page);
       CHECK(result.status == 0);
       CHECK(result.err == "");
     }
-    if (is_installed(scratch, "mandoc"))
+    if (is_installed("mandoc"))
       CHECK(shell(scratch, "mandoc -T lint -W warning man/" + page).out == "");
   }
   const std::string text = scratch.read("man/meshinfo-show.1");

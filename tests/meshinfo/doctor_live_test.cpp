@@ -4,12 +4,12 @@
 
 #include <set>
 #include <string>
-#include <thread>
 
 #include <nlohmann/json.hpp>
 
 #include "process.hpp"
 #include "support/checks.hpp"
+#include "support/machine.hpp"
 
 namespace {
 
@@ -46,10 +46,17 @@ const nlohmann::json& finding_in(const nlohmann::json& report, const std::string
   return none;
 }
 
-// What doctor finds on this machine anyway: a small machine may have too few cores for the job.
-Ids of_this_machine(const Scratch& scratch, int ranks) {
-  Ids ids = ids_in(parsed(shell(scratch, "meshinfo doctor --format json")));
-  if (static_cast<int>(std::thread::hardware_concurrency()) < ranks) ids.insert("oversubscription");
+// The variables with which a program sees other cores, such as "0-2/4": 0 to 2 of 4. They need the
+// link .cores.so, because LD_PRELOAD ends at a blank.
+std::string with_cores(const std::string& cores) {
+  return "TEST_CORES=" + cores + " LD_PRELOAD=./.cores.so${LD_PRELOAD:+:$LD_PRELOAD} ";
+}
+const std::string link_cores = "ln -sf '" OTHER_CORES_PATH "' .cores.so; ";
+
+// What doctor finds on a machine with so many cores anyway: it may have too few for the job.
+Ids of_machine(const Scratch& scratch, int cores, int ranks, const std::string& before = "") {
+  Ids ids = ids_in(parsed(shell(scratch, before + "meshinfo doctor --format json")));
+  if (cores < ranks) ids.insert("oversubscription");
   return ids;
 }
 
@@ -65,8 +72,20 @@ TEST_CASE("nothing is found in a plain job that is not found without a job") {
     CHECK(report["schema"] == "rankmesh.doctor/1");
     CHECK(report["in_job"] == true);
     CHECK(report["ranks"] == ranks);
-    CHECK(ids_in(report) == of_this_machine(scratch, ranks));
+    CHECK(ids_in(report) == of_machine(scratch, rankmesh_test::cores(), ranks));
     CHECK(result.status == (report["errors"] == 0 && report["warnings"] == 0 ? 0 : 1));
+  }
+}
+
+TEST_CASE("nothing but too few cores is found on machines with any number of cores") {
+  const Scratch scratch;
+  for (const int cores : {1, 2, 3, 64}) {
+    CAPTURE(cores);
+    const std::string seen =
+        with_cores("0-" + std::to_string(cores - 1) + "/" + std::to_string(cores));
+    const auto report = parsed(shell(
+        scratch, link_cores + "run-mpi 3 sh -c '" + seen + "exec meshinfo doctor --format json'"));
+    CHECK(ids_in(report) == of_machine(scratch, cores, 3, link_cores + seen));
   }
 }
 
@@ -104,16 +123,26 @@ TEST_CASE("a low limit of descriptors on one rank") {
 
 TEST_CASE("ranks that are bound to the same core") {
   const Scratch scratch;
-  SKIP_UNLESS(std::thread::hardware_concurrency() >= 3, "needs three cores to bind differently");
-  const auto first = shell(scratch, "taskset -cp $$ | sed 's/.*: //; s/[-,].*//'");
-  SKIP_UNLESS(first.status == 0 && !first.out.empty(), "needs taskset");
-  const std::string core = first.out.substr(0, first.out.find('\n'));
   const auto result =
-      with_one_ill(scratch, 2, 1, "exec taskset -c " + core + " meshinfo doctor --format json");
+      shell(scratch, link_cores + "run-mpi 2 sh -c 'rank=${OMPI_COMM_WORLD_RANK:-$PMI_RANK}; " +
+                         with_cores("$((rank * 2))-2/4") + "exec meshinfo doctor --format json'");
   CHECK(result.status == 1);
   const auto report = parsed(result);
   CHECK(finding_in(report, "overlapping-bindings")["ranks"] == "0-1");
   CHECK_CONTAINS(finding_in(report, "overlapping-bindings")["what"].get<std::string>(),
+                 "rank 1: core 2");
+}
+
+TEST_CASE("a rank that is bound to one core by the operating system") {
+  SKIP_UNLESS(rankmesh_test::cores() >= 2, "needs 2 cores, to bind a rank to one of them");
+  const Scratch scratch;
+  const auto first = shell(scratch, "taskset -cp $$ | sed 's/.*: //; s/[-,].*//'");
+  REQUIRE(first.status == 0);
+  const std::string core = first.out.substr(0, first.out.find('\n'));
+  const auto result =
+      with_one_ill(scratch, 2, 1, "exec taskset -c " + core + " meshinfo doctor --format json");
+  CHECK(result.status == 1);
+  CHECK_CONTAINS(finding_in(parsed(result), "overlapping-bindings")["what"].get<std::string>(),
                  "rank 1: core " + core);
 }
 

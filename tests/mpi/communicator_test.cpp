@@ -86,7 +86,7 @@ TEST_CASE("a moved-from owner is null; MPI_Finalize frees the handles that are l
 TEST_CASE("handles that are not intracommunicators throw") {
   CHECK_THROWS_WITH_AS(mpi::CommunicatorView{MPI_COMM_NULL}, doctest::Contains("MPI_COMM_NULL"),
                        UsageError);
-  if (size() < 2) return;
+  NEEDS_RANKS(2);
   auto half = mpi::split(mpi::CommunicatorView{MPI_COMM_WORLD}, rank() % 2, rank());
   MPI_Comm inter = MPI_COMM_NULL;
   MPI_Intercomm_create(half.view().native(), 0, MPI_COMM_WORLD, rank() % 2 == 0 ? 1 : 0, 3, &inter);

@@ -12,6 +12,7 @@
 #include "rankmesh/record/find.hpp"
 #include "record/recorded_rank.hpp"
 #include "support/checks.hpp"
+#include "support/machine.hpp"
 
 using namespace rankmesh;
 using rankmesh_test::facts_of_rank_1;
@@ -166,7 +167,7 @@ TEST_CASE("what has no record is refused") {
 }
 
 TEST_CASE("processes of other users are refused") {
-  SKIP_UNLESS(::geteuid() == 0, "needs root, to become another user");
+  SKIP_UNLESS(rankmesh_test::is_root(), "needs root, to become another user");
   const Child child{[] { new RecordedRank{facts_of(0x56, 0)}; }};
   int results[2];
   REQUIRE(::pipe(results) == 0);

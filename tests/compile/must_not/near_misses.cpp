@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What people type first and what does not work; see ../near_misses, which compiles each case in a function of
-// its own.
+// What people type first and what does not work; see ../near_misses, which compiles each case in a
+// function of its own.
 #include <complex>
 #include <list>
 #include <memory>

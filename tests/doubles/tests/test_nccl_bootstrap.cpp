@@ -5,6 +5,8 @@
 #include <sys/mman.h>
 
 #include "nccl_help.hpp"
+#include "support/checks.hpp"
+#include "support/machine.hpp"
 
 using namespace help;
 using ranks::Rank;
@@ -126,10 +128,7 @@ TEST_CASE("an ID costs a thread and a socket until all have come") {
 }
 
 TEST_CASE("another user's processes are not let in") {
-  if (geteuid() != 0) {
-    MESSAGE("not run: needs the right to change the user");
-    return;
-  }
+  SKIP_UNLESS(rankmesh_test::is_root(), "needs root, to become another user");
   CHECK_RANKS(2, short_wait, [](Rank rank) {
     const ncclUniqueId id = shared_id(rank);
     if (rank.number == 1) REQUIRE_SAME(setuid(65534), 0);
