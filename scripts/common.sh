@@ -8,8 +8,9 @@
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit # everything below uses paths relative to the root, so blanks in it do no harm
 
 # The list of packages. The first column says when a package is needed: "build" for building and the demo, "mpi" for
-# these where no MPI library is installed yet, "test" for scripts/test only, "docs" for scripts/docs only, which installs
-# nothing.
+# these where no MPI library is installed yet, "test" for scripts/test only, "all" for scripts/test --all only, "docs" for
+# scripts/docs only, which installs nothing. Packages that a system does not have are left out, and what needs them is
+# skipped.
 package_table='
 # for   Debian, Ubuntu       Fedora               Arch
 build   g++                  gcc-c++              gcc
@@ -25,13 +26,21 @@ build   libtomlplusplus-dev  tomlplusplus-devel   tomlplusplus
 build   libxxhash-dev        xxhash-devel         xxhash
 build   libcereal-dev        cereal-devel         cereal
 build   doctest-dev          doctest-devel        doctest
+test    clang-format-16      -                    -
 test    cmake                cmake                cmake
+test    fish                 fish                 fish
+test    gfortran             gcc-gfortran         gcc-fortran
+test    git                  git                  git
+test    groff-base           groff-base           groff
 test    iproute2             iproute              iproute2
 test    util-linux           util-linux           util-linux
 test    libhwloc-dev         hwloc-devel          hwloc
 test    libgloo-dev          gloo-devel           -
 test    libfftw3-dev         fftw-devel           fftw
 test    libfftw3-mpi-dev     fftw-openmpi-devel   fftw-openmpi
+test    mandoc               mandoc               mandoc
+test    zsh                  zsh                  zsh
+all     chromium             chromium             chromium
 docs    doxygen              doxygen              doxygen
 docs    furo                 python3-furo         python-sphinx-furo
 docs    python3-myst-parser  python3-myst-parser  python-myst-parser
@@ -127,6 +136,8 @@ install_missing() {
   fi
 }
 
+is_known() { [[ $(apt-cache policy "$1" 2>/dev/null) == *"Candidate: "[!\(]* ]]; } # PACKAGE: whether apt could install it
+
 install_with_apt() {
   local wanted missing
   mapfile -t wanted < <(packages 2 "$@")
@@ -138,10 +149,23 @@ install_with_apt() {
   )
   ((${#missing[@]})) || return 0
 
-  local install=(apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends "${missing[@]}")
   local as_root=()
+  ((EUID == 0)) || as_root=(sudo -n)
+  # Before the first update, apt knows no package at all.
+  if ! is_known g++ && { ((EUID == 0)) || sudo -n true 2>/dev/null; }; then
+    run "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q update
+  fi
+  if is_known g++; then
+    local package known=()
+    for package in "${missing[@]}"; do
+      if is_known "$package"; then known+=("$package"); else complain "this system has no package $package"; fi
+    done
+    missing=("${known[@]}")
+    ((${#missing[@]})) || return 0
+  fi
+
+  local install=(apt-get -o DPkg::Lock::Timeout=300 install -y --no-install-recommends "${missing[@]}")
   if ((EUID != 0)); then
-    as_root=(sudo -n)
     if ! sudo -n true 2>/dev/null; then
       complain "packages are missing, and installing them needs root (or sudo without a password). Please run:"
       printf '  sudo apt-get install --no-install-recommends %s\n' "${missing[*]}" >&2

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "rankmesh/exchange/control_queue.hpp"
 
-#include <thread>
-
 #include <fmt/format.h>
 
 #include "detail/control_queue_state.hpp"
@@ -105,7 +103,8 @@ void ControlQueue::State::find_readers(const Placement& nodes) {
   is_local = nodes.node(group->rank_in_group().value()) == nodes.node(writer.value());
   remote.open(group->native_mpi(), tag, id, std::move(remote_of));
   // A rank that spins on a shared core keeps this core from the rank for which it waits.
-  spins = local_of.size() + 1 > std::thread::hardware_concurrency() ? 0 : 100;
+  const auto cores = static_cast<std::size_t>(nodes.cores(nodes.node(writer.value())).value_or(1));
+  spins = local_of.size() + 1 > cores ? 0 : 100;
 }
 
 // Creates the ring on the writer's node. Collective over the group: a rank that fails still takes

@@ -8,6 +8,7 @@
 #include <random>
 
 #include "rankmesh/rankmesh.hpp"
+#include "support/checks.hpp"
 #include "support/mpi_world.hpp"
 
 using namespace rankmesh;

@@ -78,7 +78,7 @@ TEST_CASE("fish completes commands, options and values") {
   CHECK(offers("meshinfo sho") == "show ");
   CHECK(offers("meshinfo explain ") == "order rank ");
   CHECK(offers("meshinfo show --off") == "--offline ");
-  CHECK(offers("meshinfo show --format ") == "csv json text ");
+  CHECK(offers("meshinfo show --format ") == "csv html json svg text ");
   CHECK(offers("meshinfo show megat") == "megatron: ");
 }
 
