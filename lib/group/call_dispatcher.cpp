@@ -18,6 +18,7 @@
 #include "rankmesh/wait/mpi_memory.hpp"
 #include "transport/detail/failed_reduction.hpp"
 #include "transport/detail/wrong_length.hpp"
+#include "wait/detail/few_polls.hpp"
 
 namespace rankmesh::detail {
 namespace {
@@ -232,7 +233,7 @@ void CallDispatcher::finish(const Call& call, std::uint64_t number,
                             std::unique_ptr<Pending> pending) {
   try {
     breaking_group([&] {
-      for (int i = 0; i < polls; ++i)
+      for (FewPolls few{polls}; few.next();)
         if (pending->test()) return;
       WaitPoint point = point_of(call, number);
       point.needed = connection_->needed([&] { return pending->awaited(); }, 0);

@@ -7,6 +7,7 @@
 #include "detail/kept_call.hpp"
 #include "detail/record_call.hpp"
 #include "rankmesh/mpi/error.hpp"
+#include "wait/detail/few_polls.hpp"
 
 namespace rankmesh {
 namespace {
@@ -18,7 +19,7 @@ constexpr int polls = 200;
 template <class Comparisons, class Compared>
 void wait_for(Comparisons& comparisons, const Compared& compared, const Call& call,
               std::uint64_t number, Waiter& waiter) {
-  for (int i = 0; i < polls; ++i) {
+  for (detail::FewPolls few{polls}; few.next();) {
     if (comparisons.is_complete(compared)) return;
     comparisons.advance();
   }

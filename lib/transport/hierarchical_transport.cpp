@@ -13,6 +13,7 @@
 #include "detail/reduce_kernels.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/mpi/error.hpp"
+#include "wait/detail/few_polls.hpp"
 #include "wait/detail/send_and_forget.hpp"
 
 namespace rankmesh {
@@ -128,11 +129,13 @@ void HierarchicalTransport::run(const Call& call, Waiter& waiter) {
   const std::uint64_t number = counter_.calls() + 1;
   detail::RecordedCall recorded = detail::record_call(waiter, call, number, carrier());
   std::shared_ptr<Issued> issued = issue(call);
-  for (int i = 0; i < spins + most_yields && !issued->is_complete && failure_ == nullptr; ++i) {
-    if (i < spins)
-      shm::pause();
-    else
-      sched_yield();
+  const auto is_in_progress = [&] { return !issued->is_complete && failure_ == nullptr; };
+  for (int i = 0; i < spins && is_in_progress(); ++i) {
+    shm::pause();
+    advance();
+  }
+  for (detail::FewPolls few{most_yields}; is_in_progress() && few.next();) {
+    sched_yield();
     advance();
   }
   // A failure is thrown inside the Waiter, which then breaks the group.

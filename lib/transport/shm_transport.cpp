@@ -9,6 +9,7 @@
 
 #include "detail/kept_call.hpp"
 #include "rankmesh/base/error.hpp"
+#include "wait/detail/few_polls.hpp"
 
 namespace rankmesh {
 namespace {
@@ -161,7 +162,7 @@ void ShmTransport::wait_for(shm::Progress& progress, const Call& call, Waiter& w
       shm::pause();
       engine_.advance();
     }
-    for (int i = 0; i < yields; ++i) {
+    for (detail::FewPolls few{yields}; few.next();) {
       if (try_to_complete(progress)) return;
       sched_yield();
     }

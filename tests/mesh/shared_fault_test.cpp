@@ -26,6 +26,7 @@ MeshOptions shared_memory() {
 template <class Action>
 void names_the_last(Action&& action, const char* operation) {
   const auto error = thrown_by<TimeoutError>(action);
+  CAPTURE(error.message());
   CHECK(error.missing() == std::vector<Rank>{Rank{last()}});
   CHECK_CONTAINS(error.message(), operation);
 }
@@ -38,6 +39,7 @@ TEST_CASE("a rank that skips a collective in shared memory is named, and the gro
     Mesh mesh{MPI_COMM_WORLD, "tp=auto", shared_memory()};
     std::vector<double> values(count, 1.0);
     mesh["tp"].all_reduce(values);
+    wait_for_all();
     if (rank() != last()) {
       names_the_last([&] { mesh["tp"].all_reduce(values); },
                      count == 1 ? "tp.all_reduce(1 x float64, sum, in place), call 2 "
@@ -55,6 +57,7 @@ TEST_CASE("a rank that skips a v-form in shared memory is named") {
     const std::vector<float> in(static_cast<std::size_t>(count));
     std::vector<float> out(in.size() * counts.size());
     mesh["tp"].all_gather_v(in, out, counts);
+    wait_for_all();
     if (rank() != last())
       names_the_last([&] { mesh["tp"].gather_v(in, out, counts, 0); }, "tp.gather_v(");
     wait_for_all();

@@ -17,7 +17,6 @@
 using namespace rankmesh;
 using rankmesh_test::last;
 using rankmesh_test::rank;
-using rankmesh_test::short_deadline;
 using rankmesh_test::thrown_by;
 using rankmesh_test::wait_for_all;
 using rankmesh_test::Watchdog;
@@ -66,7 +65,7 @@ TEST_CASE("a ring in which one rank sends the other way lists what every rank wa
   const Watchdog watchdog{50, "a ring"};
   MeshOptions options;
   options.check = true;
-  options.deadline = short_deadline();
+  options.deadline = Deadline::Duration{1};
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
   std::vector<float> in(10), out(10);
   auto& tp = mesh["tp"];

@@ -70,10 +70,10 @@ inline std::string skip_reason;
 
 /// Skips the test case at fewer ranks.
 #define NEEDS_RANKS(n) SKIP_UNLESS(::rankmesh_test::size() >= (n), "needs " #n " ranks or more")
-/// Skips the test case at more ranks. It is for cases that wait for deadlines: few ranks wait in the
-/// same way as many do.
-#define NEEDS_AT_MOST_RANKS(n)                     \
-  SKIP_UNLESS(::rankmesh_test::size() <= (n),      \
+/// Skips the test case at more ranks. It is for cases that wait for deadlines: few ranks wait in
+/// the same way as many do.
+#define NEEDS_AT_MOST_RANKS(n)                \
+  SKIP_UNLESS(::rankmesh_test::size() <= (n), \
               "needs at most " #n " ranks, because it waits for deadlines")
 /// Skips the test case unless the number of ranks is a multiple of `n`.
 #define NEEDS_MULTIPLE_OF(n) \

@@ -25,7 +25,7 @@ inline int last() { return size() - 1; }
 /// members that do come must come in time, so that only the one that stays away is named. For the
 /// same reason, let the ranks meet in wait_for_all() or in a collective just before the wait.
 inline rankmesh::Deadline::Duration short_deadline() {
-  return rankmesh::Deadline::Duration{0.4 + 0.05 * size()};
+  return rankmesh::Deadline::Duration{0.3 + 0.1 * size()};
 }
 
 }  // namespace rankmesh_test
