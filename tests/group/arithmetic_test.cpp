@@ -44,7 +44,7 @@ TEST_CASE("the table of conformance, on every host transport, with and without a
       table.share = part * (routes.empty() ? 8 : 2);
       table.turn = turn;
       turn += 3;
-      if (routes == "*.*:host=shm") table.order = rankmesh_test::by_nodes(mesh, mesh["tp"]);
+      if (routes == "*.*:host=shm") table.order = rankmesh_test::in_shared_memory(mesh, mesh["tp"]);
       check_conformance(mesh["tp"], table);
       mesh.close();
     }

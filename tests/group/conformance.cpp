@@ -591,6 +591,11 @@ Order by_nodes(const Mesh& mesh, const GroupCoordinator& group) {
   return order;
 }
 
+Order in_shared_memory(const Mesh& mesh, const GroupCoordinator& group) {
+  const Order nodes = by_nodes(mesh, group);
+  return nodes.size() == 1 ? nodes : Order{};
+}
+
 void check_conformance(const Carrier& carrier, const Conformance& table) {
   constexpr std::size_t most_in_flight = 4;
   struct InFlight {

@@ -32,6 +32,9 @@ using Order = std::vector<std::vector<std::int64_t>>;
 Order in_group_order(std::int64_t members);
 /// Returns the order of docs/arithmetic.md for shared memory and for two levels.
 Order by_nodes(const rankmesh::Mesh& mesh, const rankmesh::GroupCoordinator& group);
+/// In the order of the group where all members are on one node. Shared memory does not carry the
+/// calls of other groups, so their order is unknown.
+Order in_shared_memory(const rankmesh::Mesh& mesh, const rankmesh::GroupCoordinator& group);
 
 /// The parts of the table that a test runs.
 struct Conformance {

@@ -90,7 +90,7 @@ TEST_CASE("large reductions: types, sizes, in place, several at once") {
     table.counts = {40'009, 65'537, 83'333};
     table.share = size() > 4 ? 12 : 6;
     table.turn = turn++;
-    table.order = rankmesh_test::by_nodes(mesh, mesh[name]);
+    table.order = rankmesh_test::in_shared_memory(mesh, mesh[name]);
     check_conformance(mesh[name], table);
   }
   mesh.close();

@@ -20,7 +20,7 @@ TEST_CASE("the table of conformance in shared memory, in groups of several sizes
     rankmesh_test::Conformance table;
     table.share = size() > 4 ? 96 : 32;
     table.turn = turn++;
-    table.order = rankmesh_test::by_nodes(mesh, mesh[name]);
+    table.order = rankmesh_test::in_shared_memory(mesh, mesh[name]);
     check_conformance(mesh[name], table);
   }
   mesh.close();

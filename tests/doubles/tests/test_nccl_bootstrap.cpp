@@ -5,8 +5,6 @@
 #include <sys/mman.h>
 
 #include "nccl_help.hpp"
-#include "support/checks.hpp"
-#include "support/machine.hpp"
 
 using namespace help;
 using ranks::Rank;
@@ -128,7 +126,10 @@ TEST_CASE("an ID costs a thread and a socket until all have come") {
 }
 
 TEST_CASE("another user's processes are not let in") {
-  SKIP_UNLESS(rankmesh_test::is_root(), "needs root, to become another user");
+  if (geteuid() != 0) {
+    MESSAGE("not run: needs the right to change the user");
+    return;
+  }
   CHECK_RANKS(2, short_wait, [](Rank rank) {
     const ncclUniqueId id = shared_id(rank);
     if (rank.number == 1) REQUIRE_SAME(setuid(65534), 0);
