@@ -26,9 +26,8 @@ constexpr std::size_t most_verdicts = 64;
 
 // Ranks may outnumber cores, and a wait may take minutes: yield soon, and sleep later. Where MPI
 // may not copy directly, it carries a large message in small pieces, for which both sides must
-// poll. So a wait sleeps only after about 50 ms, in which MPI carries some hundred megabytes.
-constexpr Backoff::Options pauses{
-    .spins = 49, .yields = 50'000, .sleep = std::chrono::microseconds{100}};
+// poll. So a wait sleeps only after 50 ms, in which MPI carries some hundred megabytes.
+constexpr Backoff::Options pauses{.spins = 49, .yields = std::chrono::milliseconds{50}};
 
 // A wait looks at the other members, and shows them that it waits, after so many polls. If many
 // processes share a core, each poll lasts for milliseconds, because MPI yields too. Therefore the

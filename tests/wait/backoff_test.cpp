@@ -8,18 +8,19 @@
 using namespace rankmesh;
 
 TEST_CASE("a backoff spins first, then yields, then sleeps") {
-  Backoff backoff{
-      {.spins = 2, .spin_length = 3, .yields = 1, .sleep = std::chrono::milliseconds{20}}};
+  Backoff backoff{{.spins = 2, .spin_length = 3, .yields = std::chrono::milliseconds{5}}};
   CHECK(backoff.is_spinning());
   backoff.pause();
   CHECK(backoff.is_spinning());
   backoff.pause();
   CHECK(!backoff.is_spinning());
+  const auto begin = std::chrono::steady_clock::now();
   backoff.pause();  // yields
+  while (std::chrono::steady_clock::now() - begin < std::chrono::milliseconds{150}) backoff.pause();
   for (int i = 0; i < 2; ++i) {
-    const auto begin = std::chrono::steady_clock::now();
+    const auto before = std::chrono::steady_clock::now();
     backoff.pause();
-    CHECK(std::chrono::steady_clock::now() - begin >= std::chrono::milliseconds{20});
+    CHECK(std::chrono::steady_clock::now() - before >= std::chrono::microseconds{150});
   }
   CHECK(!Backoff{}.is_spinning());
 }

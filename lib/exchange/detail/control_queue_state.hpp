@@ -62,10 +62,7 @@ struct ControlQueue::State {
     if (done()) return;
     // Each poll takes the cache line away from the rank that writes it. Therefore there are pauses
     // between the polls, in which the writing rank makes progress.
-    Backoff backoff{{.spins = spins,
-                     .spin_length = 256,
-                     .yields = 4000,
-                     .sleep = std::chrono::microseconds{50}}};
+    Backoff backoff{{.spins = spins, .spin_length = 256, .yields = std::chrono::milliseconds{4}}};
     while (backoff.is_spinning()) {
       backoff.pause();
       if (done()) return;
