@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "group/conformance_attempt.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <random>
+#include <utility>
+#include <vector>
+
+namespace rankmesh_test {
+
+using namespace rankmesh;
+
+namespace {
+
+constexpr std::byte untouched{0x5a};
+constexpr std::int64_t guard = 64;  // bytes behind the output
+
+// Returns the blocks of a v-form: sizes[a][b] is what member a has for member b.
+std::vector<std::vector<std::int64_t>> block_sizes(const Entry& entry, std::int64_t members) {
+  std::mt19937 random{static_cast<unsigned>(entry.number)};
+  std::vector<std::vector<std::int64_t>> result(static_cast<std::size_t>(members));
+  for (auto& row : result)
+    for (std::int64_t k = 0; k < members; ++k)
+      row.push_back(
+          static_cast<std::int64_t>(random() % static_cast<unsigned>(2 * entry.count + 1)));
+  return result;
+}
+
+}  // namespace
+
+Attempt::Attempt(const Entry& entry, const Carrier& carrier, const Values* values)
+    : entry_{entry},
+      values_{values},
+      n_{carrier.members},
+      self_{carrier.self},
+      element_{static_cast<std::int64_t>(size_of(entry.type))} {
+  call_.operation = entry.operation;
+  call_.reduction = entry.op;
+  const bool is_exchange = entry.operation == Operation::send_recv;
+  call_.root = RankInGroup{entry.number % n_};
+  if (is_exchange) {
+    call_.destination = RankInGroup{(self_ + 1) % n_};
+    call_.source = RankInGroup{(self_ + n_ - 1) % n_};
+  }
+  set_memory();
+}
+
+std::string Attempt::text() const {
+  const bool is_reduced = reduces(entry_.operation);
+  return std::string{rankmesh::to_string(entry_.operation)} + (entry_.has_blocks ? "_v" : "") +
+         rankmesh_test::to_string(entry_.form) + " of " + std::to_string(entry_.count) + " x " +
+         std::string{rankmesh::to_string(entry_.type)} +
+         (is_reduced ? ", " + std::string{rankmesh::to_string(entry_.op)} : "") + ", root " +
+         std::to_string(call_.root.value());
+}
+
+std::string Attempt::problem() const {
+  const std::byte* const at = out_.data();
+  std::int64_t wrong = 0;
+  if (expected_.empty() || std::memcmp(at, expected_.data(), expected_.size()) == 0)
+    wrong = 0;
+  else if (is_reduced_here_)
+    wrong = values_->wrong(at, place_, std::ssize(expected_) / element_);
+  else
+    for (std::size_t i = 0; i < expected_.size(); ++i) wrong += at[i] != expected_[i] ? 1 : 0;
+  if (wrong > 0) return std::to_string(wrong) + " elements or bytes of the result are wrong";
+  if (std::any_of(out_.begin() + std::ssize(expected_), out_.end(),
+                  [](std::byte b) { return b != untouched; }))
+    return "memory behind the result was written";
+  if (in_ != sent_) return "the input was changed";
+  return "";
+}
+
+Bytes Attempt::input(std::int64_t member, std::int64_t begin, std::int64_t count) const {
+  Bytes result(static_cast<std::size_t>(count * element_));
+  if (values_ != nullptr)
+    repeat(values_->own, entry_.number + begin, result.data(), count, element_);
+  else
+    fill_moved(result.data(), member, begin * element_, count * element_, entry_.number);
+  return result;
+}
+
+Bytes Attempt::result(std::int64_t begin, std::int64_t count) {
+  Bytes bytes(static_cast<std::size_t>(count * element_));
+  place_ = entry_.number + begin;
+  is_reduced_here_ = true;
+  repeat(values_->result, place_, bytes.data(), count, element_);
+  return bytes;
+}
+
+void Attempt::pass(Bytes input, Bytes expected) {
+  in_ = std::move(input);
+  expected_ = std::move(expected);
+  out_.assign(expected_.size(), untouched);
+  set_in(in_.data(), std::ssize(in_) / element_);
+}
+
+void Attempt::pass_in_place(const Bytes& input, std::int64_t at, Bytes expected) {
+  expected_ = std::move(expected);
+  out_.assign(expected_.size(), untouched);
+  std::copy(input.begin(), input.end(), out_.begin() + at * element_);
+  in_at_ = at;
+  in_count_ = std::ssize(input) / element_;
+}
+
+void Attempt::keep(std::int64_t count) {
+  expected_.assign(static_cast<std::size_t>(entry_.number / n_ % 2 == 0 ? count * element_ : 0),
+                   untouched);
+  out_ = expected_;
+}
+
+void Attempt::set_memory() {
+  if (entry_.has_blocks)
+    set_blocks();
+  else
+    set_equal();
+  if (out_count_ < 0) out_count_ = std::ssize(out_) / element_;
+  out_.resize(out_.size() + guard, untouched);
+  call_.out = {out_.data() + out_at_ * element_, out_count_, entry_.type};
+  if (in_at_ >= 0) set_in(out_.data() + in_at_ * element_, in_count_);
+  sent_ = in_;
+}
+
+void Attempt::set_equal() {
+  const std::int64_t count = entry_.count;
+  const bool in_place = is_in_place(entry_.form);
+  const auto of_all = [&] {
+    Bytes all;
+    for (std::int64_t k = 0; k < n_; ++k) append(all, input(k, 0, count));
+    return all;
+  };
+  const auto pass_block = [&](Bytes all) {
+    if (in_place)
+      pass_in_place(input(self_, 0, count), self_ * count, std::move(all));
+    else
+      pass(input(self_, 0, count), std::move(all));
+  };
+  switch (entry_.operation) {
+    case Operation::broadcast:
+      return pass_in_place(input(self_, 0, count), 0, input(call_.root.value(), 0, count));
+    case Operation::all_reduce:
+      if (in_place) return pass_in_place(input(self_, 0, count), 0, result(0, count));
+      return pass(input(self_, 0, count), result(0, count));
+    case Operation::reduce:
+      if (in_place && is_root()) return pass_in_place(input(self_, 0, count), 0, result(0, count));
+      if (in_place) return pass_in_place(input(self_, 0, count), 0, input(self_, 0, count));
+      pass(input(self_, 0, count), is_root() ? result(0, count) : Bytes{});
+      if (!is_root()) keep(count);
+      return;
+    case Operation::all_gather:
+      return pass_block(of_all());
+    case Operation::gather:
+      if (is_root()) return pass_block(of_all());
+      pass(input(self_, 0, count), {});
+      return keep(n_ * count);
+    case Operation::scatter:
+      if (is_root() && in_place) {  // the output is the root's own block of the input
+        pass_in_place(input(self_, 0, n_ * count), 0, input(self_, 0, n_ * count));
+        out_at_ = self_ * count;
+        out_count_ = count;
+        return;
+      }
+      return pass(is_root() ? input(self_, 0, n_ * count) : Bytes{},
+                  input(call_.root.value(), self_ * count, count));
+    case Operation::reduce_scatter:
+      return pass(input(self_, 0, n_ * count), result(self_ * count, count));
+    case Operation::all_to_all: {
+      Bytes all;
+      for (std::int64_t k = 0; k < n_; ++k) append(all, input(k, self_ * count, count));
+      if (in_place) return pass_in_place(input(self_, 0, n_ * count), 0, std::move(all));
+      return pass(input(self_, 0, n_ * count), std::move(all));
+    }
+    case Operation::send_recv:
+      return pass(input(self_, 0, count), input(call_.source.value(), 0, count));
+    default:
+      return;
+  }
+}
+
+void Attempt::set_blocks() {
+  const auto sizes = block_sizes(entry_, n_);
+  const auto& first = sizes[0];
+  const auto own = static_cast<std::size_t>(self_);
+  const std::int64_t total = std::accumulate(first.begin(), first.end(), std::int64_t{0});
+  const std::int64_t begin = std::accumulate(first.begin(), first.begin() + self_, std::int64_t{0});
+  const auto of_all = [&] {
+    Bytes all;
+    for (std::int64_t k = 0; k < n_; ++k)
+      append(all, input(k, 0, first[static_cast<std::size_t>(k)]));
+    return all;
+  };
+  switch (entry_.operation) {
+    case Operation::all_gather:
+      out_blocks_ = Blocks{first};
+      call_.out_blocks = &out_blocks_;
+      return pass(input(self_, 0, first[own]), of_all());
+    case Operation::gather:
+      out_blocks_ = Blocks{first};
+      call_.out_blocks = &out_blocks_;
+      pass(input(self_, 0, first[own]), is_root() ? of_all() : Bytes{});
+      if (!is_root()) keep(0);
+      return;
+    case Operation::reduce_scatter:
+      in_blocks_ = Blocks{first};
+      call_.in_blocks = &in_blocks_;
+      return pass(input(self_, 0, total), result(begin, first[own]));
+    case Operation::scatter:
+      in_blocks_ = Blocks{first};
+      call_.in_blocks = &in_blocks_;
+      return pass(is_root() ? input(self_, 0, total) : Bytes{},
+                  input(call_.root.value(), begin, first[own]));
+    default: {
+      std::vector<std::int64_t> received;
+      Bytes all;
+      for (const auto& row : sizes) {
+        const std::int64_t before =
+            std::accumulate(row.begin(), row.begin() + self_, std::int64_t{0});
+        append(all, input(std::ssize(received), before, row[own]));
+        received.push_back(row[own]);
+      }
+      in_blocks_ = Blocks{sizes[own]};
+      out_blocks_ = Blocks{received};
+      call_.in_blocks = &in_blocks_;
+      call_.out_blocks = &out_blocks_;
+      return pass(
+          input(self_, 0, std::accumulate(sizes[own].begin(), sizes[own].end(), std::int64_t{0})),
+          std::move(all));
+    }
+  }
+}
+
+}  // namespace rankmesh_test

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "group/conformance_entries.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <random>
+
+#include "support/reductions.hpp"
+
+namespace rankmesh_test {
+
+using namespace rankmesh;
+
+namespace {
+
+bool has_form(Operation operation, bool has_blocks, Form form) {
+  const bool has_in_place = operation != Operation::reduce_scatter &&
+                            operation != Operation::send_recv && operation != Operation::barrier &&
+                            operation != Operation::broadcast;
+  return !is_in_place(form) || (has_in_place && !has_blocks);
+}
+
+}  // namespace
+
+std::vector<Entry> entries(const Conformance& table) {
+  const std::vector<Operation> all{
+      Operation::barrier,   Operation::broadcast,     Operation::reduce,  Operation::all_reduce,
+      Operation::gather,    Operation::all_gather,    Operation::scatter, Operation::all_to_all,
+      Operation::send_recv, Operation::reduce_scatter};
+  constexpr Operation with_blocks[] = {Operation::all_gather, Operation::reduce_scatter,
+                                       Operation::gather, Operation::scatter,
+                                       Operation::all_to_all};
+  constexpr std::int64_t rare = 10'000;
+  std::vector<Entry> result;
+  const auto add = [&](Entry entry) {
+    entry.number = std::ssize(result);
+    result.push_back(entry);
+  };
+  for (const Operation operation : table.operations.empty() ? all : table.operations)
+    for (const bool has_blocks : {false, true})
+      for (const Form form : {Form::blocking, Form::in_place, Form::async, Form::async_in_place}) {
+        if (has_blocks && std::ranges::find(with_blocks, operation) == std::end(with_blocks))
+          continue;
+        if (!has_form(operation, has_blocks, form)) continue;
+        for (const std::int64_t count : table.counts) {
+          Entry entry{operation, has_blocks, form, table.types.front(), ReduceOp::sum, count};
+          if (!reduces(operation)) {  // the type does not matter to the bytes
+            entry.type = table.types[result.size() % table.types.size()];
+            add(entry);
+            continue;
+          }
+          for (std::size_t t = 0; t < table.types.size(); ++t)
+            for (std::size_t k = 0; k < all_reductions.size(); ++k) {
+              entry.type = table.types[t];
+              entry.op = all_reductions[k];
+              // Large calls of a type take turns at the reductions.
+              const std::size_t only = (t + static_cast<std::size_t>(form)) % all_reductions.size();
+              if (count < rare || k == only) add(entry);
+            }
+        }
+      }
+  // Neighbours in this order have little in common.
+  std::shuffle(result.begin(), result.end(), std::mt19937{1});
+  return result;
+}
+
+}  // namespace rankmesh_test
