@@ -91,9 +91,9 @@ struct Recording {
 [[gnu::always_inline]] inline void end_entry(record::format::Entry& entry) {
   constexpr auto step = static_cast<std::uint64_t>(record::State::ended) -
                         static_cast<std::uint64_t>(record::State::issued);
-  static_assert(sizeof entry.sequence == sizeof(std::uint64_t));
-  // Only this thread writes the word. A load and a store of an atomic would be three instructions.
-  reinterpret_cast<std::uint64_t&>(entry.sequence) += step;
+  // Only this thread writes the word, so the addition need not be atomic.
+  entry.sequence.store(entry.sequence.load(std::memory_order_relaxed) + step,
+                       std::memory_order_relaxed);
 }
 
 [[nodiscard]] inline bool has_time(const record::format::Entry& entry) {
