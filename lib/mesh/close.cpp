@@ -80,7 +80,7 @@ void Mesh::close(GroupCoordinator& group) {
       throw UsageError{fmt::format("close of '{}': {}", group.name(), graphs),
                        "destroy the graphs first"};
   detail::ControlPlane& control = *state.control;
-  const detail::AdvancedByWaits advanced{*state.runtime};
+  state.runtime->in_flight.continue_in_this_thread();
   state.runtime->in_flight.finish(&connection, control.monitor, state.deadline());
   if (connection.group.has_peers()) {
     connection.leave();
@@ -121,7 +121,7 @@ void Mesh::close() {
   detail::MeshState& state = open_state("close");
   const detail::CallLock lock{*state.runtime};
   detail::ControlPlane& control = *state.control;
-  const detail::AdvancedByWaits advanced{*state.runtime};
+  state.runtime->in_flight.continue_in_this_thread();
   Agreement agreement;
   bool has_failed = false;
   const auto fail = [&](std::string reason) {

@@ -199,14 +199,6 @@ std::unique_ptr<Pending> CheckedTransport::start_comparison(const Call& call) {
   return std::make_unique<PendingCollective>(call, *exchange_, nullptr);
 }
 
-void CheckedTransport::advance() {
-  messages_.advance();
-  if (exchange_ != nullptr)
-    exchange_->advance();
-  else
-    inside_->advance();
-}
-
 // With shared memory, the group's transport in shared memory does the same.
 
 void CheckedTransport::leave(std::string_view why) {

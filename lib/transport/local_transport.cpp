@@ -11,6 +11,7 @@ namespace {
 class CompletedOperation final : public Pending {
  public:
   bool test() override { return true; }
+  [[nodiscard]] bool is_polled() const override { return false; }
 };
 
 void copy_bytes(const LocalCopy& copy) {

@@ -75,6 +75,7 @@ class MpiCollective final : public Pending {
     return true;
   }
   [[nodiscard]] bool is_in_mpi() const override { return !complete_; }
+  [[nodiscard]] bool is_polled() const override { return false; }
 
  private:
   // MPI raises errors on the communicator, and errors of MPI_Testall on MPI_COMM_WORLD.
@@ -128,7 +129,7 @@ class detail::PendingMessages final : public Pending {
     return true;
   }
   [[nodiscard]] bool is_in_mpi() const override { return !collective_.is_complete(); }
-  [[nodiscard]] bool is_backlogged() const override { return collective_.has_further_steps(); }
+  [[nodiscard]] bool is_polled() const override { return collective_.has_further_steps(); }
   // Never throws: test() does.
   void advance() {
     if (failure_ != nullptr) return;
@@ -215,10 +216,6 @@ void MpiTransport::carry(const Call& call) {
     detail::MessageCollective{call, members_, largest_count_, next_tag(), *spare_}.wait();
   }
   if (call.user != nullptr) check_user(*call.user);
-}
-
-void MpiTransport::advance() {
-  for (detail::PendingMessages* collective : as_messages_) collective->advance();
 }
 
 std::optional<std::int64_t> MpiTransport::arrived(RankInGroup from, int tag) {

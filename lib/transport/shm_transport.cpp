@@ -51,7 +51,7 @@ class ShmTransport::Operation final : public Pending {
   [[nodiscard]] std::vector<std::int64_t> awaited() const override {
     return transport_.engine_.awaited();
   }
-  [[nodiscard]] bool is_backlogged() const override {
+  [[nodiscard]] bool is_polled() const override {
     const shm::Progress& progress = record_->progress;
     return progress.published < progress.steps || progress.may_grow();
   }

@@ -55,8 +55,6 @@ class RANKMESH_API MpiTransport final : public Transport {
   /// communicator. This does not hold if several threads may call MPI.
   void run(const Call& call, Waiter& waiter) override;
   [[nodiscard]] std::unique_ptr<Pending> start(const Call& call) override;
-  /// Continues the collectives that consist of messages.
-  void advance() override;
   [[nodiscard]] std::optional<std::int64_t> arrived(RankInGroup from, int tag) override;
   /// Runs a call that the caller has recorded, and updates its state in the record.
   void run_recorded(const Call& call, Waiter& waiter, detail::RecordedCall& recorded);

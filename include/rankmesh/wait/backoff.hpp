@@ -8,8 +8,14 @@
 #include <thread>
 
 #include "rankmesh/base/deadline.hpp"
+#include "rankmesh/export.hpp"
 
 namespace rankmesh {
+
+namespace detail {
+/// Advances the operations in flight of this thread, see wait/detail/progress.hpp.
+RANKMESH_API void advance_everything() noexcept;
+}  // namespace detail
 
 /// Pauses between the polls of one wait. The first pauses spin, the following pauses yield the core
 /// to other threads, and all later pauses sleep. A program creates a new object for each wait.
@@ -56,8 +62,8 @@ class Backoff {
   std::int64_t pauses_ = 0;
 };
 
-/// Polls until `done` returns true or the deadline has passed. This function blocks, but it does
-/// not communicate.
+/// Polls until `done` returns true or the deadline has passed. This function blocks. Meanwhile the
+/// operations in flight of this thread make progress.
 /// @param done  a function that returns true when the wait is over. It is called at least once, and
 /// once more after the deadline has passed.
 /// @return true if `done` returned true; false if the deadline passed first.
@@ -65,6 +71,7 @@ template <class Condition>
 bool poll_until(Condition&& done, const Deadline& deadline, Backoff backoff = Backoff{}) {
   while (!done()) {
     if (deadline.passed()) return done();
+    detail::advance_everything();
     backoff.pause();
   }
   return true;

@@ -128,6 +128,8 @@ class CallDispatcher final : private Waiter {
   void run_on_device(const Call& call);
   void compare_on_device(const Call& call);
   void run_on_host(const Call& call);
+  /// Waits for the polled collectives of these meshes, each with the timeout of its group.
+  void finish_polled_collectives(const std::vector<std::shared_ptr<MeshRuntime>>& meshes);
   /// Returns the transport of the program that carries a call on device memory; null if none does.
   [[nodiscard]] Transport* program_transport(const Call& call) const;
   void run_on_program_device(const Call& call, Transport& transport);

@@ -48,7 +48,6 @@ class CheckedTransport final : public Transport, public detail::CallComparison {
   [[nodiscard]] std::optional<std::int64_t> arrived(RankInGroup from, int tag) override {
     return messages_.arrived(from, tag);
   }
-  void advance() override;
   [[nodiscard]] std::uint64_t calls() const override { return exchange_ ? exchange_->calls() : 0; }
   void leave(std::string_view why) override;
   bool have_all_left() override;

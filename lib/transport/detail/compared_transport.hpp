@@ -38,11 +38,6 @@ class ComparedTransport final : public Transport {
   [[nodiscard]] std::optional<std::int64_t> arrived(RankInGroup from, int tag) override {
     return mpi_.arrived(from, tag);
   }
-  /// Continues the comparison steps and the messages of operations that have been started.
-  void advance() override {
-    comparison_.advance();
-    mpi_.advance();
-  }
   /// Starts the comparison of a collective that another transport carries; see CallComparison.
   [[nodiscard]] std::unique_ptr<Pending> start_comparison(const Call& call);
 

@@ -30,6 +30,7 @@ class MpiMessage final : public Pending {
   [[nodiscard]] bool is_in_mpi() const override {
     return receive_ != MPI_REQUEST_NULL || send_ != MPI_REQUEST_NULL;
   }
+  [[nodiscard]] bool is_polled() const override { return false; }
   void cancel() override;
   [[nodiscard]] bool was_cancelled() const override { return was_cancelled_; }
 
