@@ -26,6 +26,12 @@ namespace {
 // How often an operation is polled before a wait begins that reads clocks and needs a description.
 constexpr int polls = 200;
 
+bool is_to_itself(const Call& call, RankInGroup self) {
+  return is_point_to_point(call.operation) &&
+         (call.operation == Operation::recv || call.destination == self) &&
+         (call.operation == Operation::send || call.source == self);
+}
+
 // Returns the name of the function that the program calls.
 std::string function_of(const Call& call) {
   return std::string{to_string(call.operation)} + (call.has_blocks() ? "_v" : "");
@@ -98,9 +104,11 @@ void CallDispatcher::check(const Call& call, bool on_device) const {
   check_call(call, name_, self_, size_);
 }
 
-// Symmetric memory of this group is used directly. For all other memory, the routes choose the
-// transport.
+// Symmetric memory of this group is used directly, and messages of this member to itself are
+// copied. For all other calls, the routes choose the transport.
 Transport& CallDispatcher::transport_for(const Call& call) const {
+  const auto& to_itself = connection_->host().to_itself;
+  if (to_itself != nullptr && is_to_itself(call, self_)) return *to_itself;
   if (call.in.window != nullptr || call.out.window != nullptr) {
     for (const SymmetricWindow* window : {call.in.window, call.out.window})
       if (window != nullptr && !window->is_open)
@@ -192,8 +200,7 @@ void CallDispatcher::route(const Call& call) {
 
 void CallDispatcher::run_on_host(const Call& call) {
   Transport& transport = transport_for(call);
-  // A group of one rank waits for no other rank, and a polled transport waits itself.
-  if (size_ == 1 || transport.is_polled()) return transport.run(call, *this);
+  if (transport.is_polled()) return transport.run(call, *this);
   if (runtime_->facts.deadline) return run_polled(call);
   if (!runtime_->slow_path.any()) return transport.run(call, *this);
   const auto meshes = EverythingInFlight::instance().with_polled_of_this_thread();

@@ -21,6 +21,7 @@ HostTransports host_transports(const GroupDescription& group, const mpi::Members
     transports.list.push_back(std::make_unique<LocalTransport>());
     return transports;
   }
+  transports.to_itself = std::make_unique<LocalTransport>();
   const mpi::CommunicatorView& comm = members.comm();
   HierarchicalTransport::Counter counter;
   if (options.check.value_or(false)) {

@@ -28,6 +28,8 @@ using rankmesh_test::last;
 using rankmesh_test::rank;
 using rankmesh_test::size;
 
+// Other tests have the same names.
+namespace progress_test {
 namespace {
 
 constexpr std::size_t large = 200'000;  // elements of a message that MPI does not send at once
@@ -158,7 +160,7 @@ struct Kind {
   std::function<void(Job&)> prepare{};
 };
 
-InFlight sum_of(GroupCoordinator& group, std::size_t count) {
+InFlight start_sum(GroupCoordinator& group, std::size_t count) {
   auto values = std::make_shared<std::vector<std::int32_t>>(count, rank() + 1);
   InFlight flying;
   flying.works.push_back(group.all_reduce_async(std::span{*values}));
@@ -169,7 +171,7 @@ InFlight sum_of(GroupCoordinator& group, std::size_t count) {
 }
 
 // Rank 0 sends to all others, which receive.
-InFlight messages(GroupCoordinator& group, int number, std::size_t count) {
+InFlight start_messages(GroupCoordinator& group, int number, std::size_t count) {
   auto buffers = std::make_shared<std::vector<std::vector<std::int32_t>>>();
   InFlight flying;
   buffers->reserve(static_cast<std::size_t>(number));  // their addresses must stay
@@ -197,7 +199,7 @@ void prepare_transfer(Job& job) {
       exchange::RedistributionOptions{.memory = 4096});
 }
 
-InFlight transfer(Job& job) {
+InFlight start_transfer(Job& job) {
   const auto part = static_cast<std::size_t>(64 * 64 * size());
   auto source = std::make_shared<std::vector<float>>(part, static_cast<float>(rank()));
   auto target = std::make_shared<std::vector<float>>(part, -1.0F);
@@ -212,18 +214,18 @@ InFlight transfer(Job& job) {
 
 std::vector<Kind> kinds() {
   return {
-      {"a sum of 8 KiB", [](Job& job) { return sum_of(job.mesh["tp"], 2048); }},
-      {"a sum of 400 KB", [](Job& job) { return sum_of(job.mesh["tp"], 100'000); }},
-      {"a sum in another mesh", [](Job& job) { return sum_of(job.other["dp"], 100'000); }},
-      {"a sum over MPI", [](Job& job) { return sum_of(job.by_mpi["dp"], 100'000); }},
+      {"a sum of 8 KiB", [](Job& job) { return start_sum(job.mesh["tp"], 2048); }},
+      {"a sum of 400 KB", [](Job& job) { return start_sum(job.mesh["tp"], 100'000); }},
+      {"a sum in another mesh", [](Job& job) { return start_sum(job.other["dp"], 100'000); }},
+      {"a sum over MPI", [](Job& job) { return start_sum(job.by_mpi["dp"], 100'000); }},
       {"a sum over MPI without shared memory",
-       [](Job& job) { return sum_of(*job.adopted, 100'000); }},
+       [](Job& job) { return start_sum(*job.adopted, 100'000); }},
       {"a sum by a transport of the program",
-       [](Job& job) { return sum_of(job.steps["dp"], 1000); }},
+       [](Job& job) { return start_sum(job.steps["dp"], 1000); }},
       {"more small messages than there is space for",
-       [](Job& job) { return messages(job.mesh["tp"], 200, 1000); }},
-      {"a large message", [](Job& job) { return messages(job.mesh["tp"], 1, large); }},
-      {"a redistribution", transfer, prepare_transfer},
+       [](Job& job) { return start_messages(job.mesh["tp"], 200, 1000); }},
+      {"a large message", [](Job& job) { return start_messages(job.mesh["tp"], 1, large); }},
+      {"a redistribution", start_transfer, prepare_transfer},
   };
 }
 
@@ -447,3 +449,5 @@ TEST_CASE("every wait advances every kind of operation in flight") {
     job.close();
   }
 }
+
+}  // namespace progress_test

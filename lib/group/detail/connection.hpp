@@ -73,6 +73,8 @@ struct HostTransports {
   std::map<std::string, std::string, std::less<>>
       absent;                           ///< Transports that it does not have, with the reasons.
   bool has_program_transports = false;  ///< Whether the program has added some of them.
+  /// Carries the messages of a member to itself. Null in a group of one rank, where `local` does.
+  std::unique_ptr<Transport> to_itself{};
   /// Compares calls that none of these transports carries; null without the option `check`.
   CallComparison* comparison = nullptr;
   /// What all members have sent and received with tags of the group; null if nothing counts it.
