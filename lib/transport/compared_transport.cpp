@@ -76,8 +76,7 @@ class ComparedPending final : public Pending {
     return carried_ != nullptr && carried_->is_in_mpi();
   }
   [[nodiscard]] bool is_backlogged() const override {
-    return (meeting_ != nullptr && meeting_->is_backlogged()) ||
-           (carried_ != nullptr && carried_->is_backlogged());
+    return meeting_ != nullptr && meeting_->is_backlogged();
   }
 
  private:

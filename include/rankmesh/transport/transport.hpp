@@ -39,8 +39,7 @@ class RANKMESH_API Pending {
   /// operation is complete.
   [[nodiscard]] virtual bool is_in_mpi() const { return false; }
   /// Returns whether other members wait for something that this member does only in a later call of
-  /// rankmesh. Either this member has not announced the operation, because too many operations are
-  /// in flight, or it has not posted all messages of the operation.
+  /// rankmesh: it has not announced the operation, because too many operations are in flight.
   [[nodiscard]] virtual bool is_backlogged() const { return false; }
   /// Begins to cancel a receive. Local; never blocks. Afterwards test() returns true when the
   /// receive has ended, and was_cancelled() says how. By default the operation continues. Only the
