@@ -76,8 +76,7 @@ class ComparedPending final : public Pending {
     return carried_ != nullptr && carried_->is_in_mpi();
   }
   [[nodiscard]] bool is_polled() const override {
-    return !has_begun_ || (meeting_ != nullptr && meeting_->is_polled()) ||
-           (carried_ != nullptr && carried_->is_polled());
+    return !has_begun_ || (meeting_ != nullptr && meeting_->is_polled());
   }
 
  private:

@@ -93,9 +93,6 @@ class CallDispatcher final : private Waiter {
   [[nodiscard]] DeviceTransport& device(std::string_view operation) const;
   /// Blocks the host until the stream is idle.
   void wait_for_stream(StreamRef stream);
-  /// Returns the group's communicator. If the group has none, creates one; this is collective over
-  /// the group, and blocks.
-  [[nodiscard]] MPI_Comm native_mpi();
   /// Throws ClosedError if the mesh or the group is closed.
   /// @param hint  The hint of the error.
   void require_open(const char* hint) const;
