@@ -42,6 +42,11 @@ std::string function_of(const Call& call) {
 void CallLock::enter_slowly(MeshRuntime& runtime) {
   MeshLock& lock = runtime.lock;
   if (lock.enter_at_poll()) return;  // for example a transport of the program, in its test()
+  if (lock.guest.load() == std::this_thread::get_id())
+    throw UsageError{fmt::format("a function that an operation of a mesh calls uses the same mesh "
+                                 "(rank {})",
+                                 runtime.facts.rank.value()),
+                     "use another mesh in this function, or use the mesh after the operation"};
   const auto is_free = [&] { return !lock.busy.test_and_set(std::memory_order_acquire); };
   while (lock.guests.load() != 0) {
     if (is_free()) return;

@@ -100,10 +100,14 @@ class GuestLock {
                      // call
     was_free_ = !lock_.busy.test_and_set(std::memory_order_acquire);
     was_at_poll_ = !was_free_ && lock_.enter_at_poll();
-    if (!is_held()) --lock_.guests;
+    if (is_held())
+      lock_.guest.store(std::this_thread::get_id());
+    else
+      --lock_.guests;
   }
   ~GuestLock() {
     if (!is_held()) return;
+    lock_.guest.store(std::thread::id{});
     if (was_at_poll_)
       lock_.at_poll.store(std::this_thread::get_id());
     else

@@ -16,6 +16,7 @@ namespace rankmesh::detail {
 struct MeshLock {
   std::atomic_flag busy;                   ///< Set unless the mesh is free.
   std::atomic<std::int32_t> guests{0};     ///< Threads that enter only to advance operations.
+  std::atomic<std::thread::id> guest{};    ///< The one that has entered.
   std::atomic<std::thread::id> at_poll{};  ///< The thread whose wait is at a poll.
 
   /// Enters a mesh that is at a poll of this thread. The mesh is in a call afterwards.
