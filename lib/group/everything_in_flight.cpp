@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "detail/mesh_runtime.hpp"
+#include "rankmesh/mpi/error.hpp"
 
 namespace rankmesh::detail {
 namespace {
@@ -93,7 +94,7 @@ std::shared_ptr<MeshRuntime> EverythingInFlight::next_of_this_thread(std::size_t
 }
 
 void EverythingInFlight::advance(MeshLock* waiting) {
-  if (unattended_.load(std::memory_order_relaxed) == 0) return;
+  if (unattended_.load(std::memory_order_relaxed) == 0 || !mpi::is_active()) return;
   const AtPoll at_poll{waiting};
   std::size_t place = 0;
   while (const auto runtime = next_of_this_thread(place))

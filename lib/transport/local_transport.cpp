@@ -3,6 +3,8 @@
 
 #include <cstring>
 
+#include <fmt/format.h>
+
 #include "detail/own_messages.hpp"
 #include "detail/record_call.hpp"
 
@@ -84,9 +86,9 @@ void LocalTransport::run_message(const Call& call, Waiter& waiter) {
   PendingMessage message{call, *messages_};
   try {
     if (!message.test())
-      throw UsageError{
-          waiter.activity_of(call) + " would wait for ever: the caller has sent no such message",
-          "send it first: send and send_async do not wait for the receive"};
+      throw UsageError{fmt::format("{} would wait for ever: the caller has sent no such message",
+                                   waiter.activity_of(call)),
+                       "send it first: send and send_async do not wait for the receive"};
   } catch (const detail::WrongLength& error) {
     error.throw_in(waiter.activity_of(call));
   }
