@@ -125,6 +125,7 @@ void ControlQueue::State::open_ring(const mpi::CommunicatorView& comm) {
     const auto slot_bytes = (static_cast<std::size_t>(options.slot_bytes) + detail::ring_line - 1) /
                             detail::ring_line * detail::ring_line;
     try {
+      const rankmesh::detail::CallLock lock{runtime()};
       segment = SharedSegment{node.view(), MessageRing::bytes(local_of.size(), slots, slot_bytes),
                               control.monitor, point, control.deadline()};
       ring.emplace(segment.data(), local_of.size(), slots, slot_bytes);
@@ -211,6 +212,7 @@ bool ControlQueue::try_read(Bytes& message) {
   State::Arrival arrival;
   while (state.has_arrived(arrival))
     if (state.take(message, arrival, {})) return true;
+  rankmesh::detail::advance_between_tests();
   return false;
 }
 

@@ -4,7 +4,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <exception>
 #include <set>
 #include <utility>
 
@@ -95,20 +94,11 @@ class Transfer final : public rankmesh::detail::MessageSequence {
   ~Transfer() override { state_->is_running = false; }
 
   bool test() override {
-    if (failure_ != nullptr) std::rethrow_exception(failure_);
     try {
       return make_progress();
     } catch (const UsageError& error) {
       // A UsageError says that the operation is complete, but the other messages are on the way.
       throw Error{error.message(), error.hint()};
-    }
-  }
-  void advance() override {
-    if (failure_ != nullptr) return;
-    try {
-      (void)test();
-    } catch (const Error&) {
-      failure_ = std::current_exception();
     }
   }
   void give_up() noexcept override { direct_.give_up(); }
@@ -267,7 +257,6 @@ class Transfer final : public rankmesh::detail::MessageSequence {
   bool has_begun_ = false;
   bool has_first_step_ = false;  // whether the first step has ended
   std::int64_t done_ = 0;        // bytes
-  std::exception_ptr failure_;
 };
 
 }  // namespace

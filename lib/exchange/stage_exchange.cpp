@@ -2,6 +2,7 @@
 #include "rankmesh/exchange/stage_exchange.hpp"
 
 #include <algorithm>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -23,9 +24,6 @@ bool is_on_device(const StageMove& move) {
 
 StageExchange::StageExchange(GroupCoordinator& stages, StageExchangeOptions options)
     : stages_{stages}, options_{options} {
-  if (options.ring && stages.size() == 1)
-    throw UsageError{fmt::format("'{}' has one stage, and a ring needs two", stages.name()),
-                     "keep the values on the stage, or use more stages"};
   if (options.tag < 0 || options.tag > highest_tag)
     throw UsageError{
         fmt::format("the tag of a stage exchange is {}", options.tag),
@@ -68,6 +66,11 @@ WorkList StageExchange::start(std::span<const StageMove> moves, StreamRef stream
   };
   if (std::ranges::none_of(moves, on_device)) return works;
   rankmesh::detail::FusedCalls together{stages_};
+  if (stages_.size() == 1) {
+    copy_on_device(moves, stream);
+    together.end();
+    return works;
+  }
   // NCCL matches the sends and receives of two ranks by their order. In a ring of two stages, the
   // next stage is also the previous one, so the order of both directions must be fixed.
   for (const bool is_forward : {true, false})
@@ -76,6 +79,29 @@ WorkList StageExchange::start(std::span<const StageMove> moves, StreamRef stream
         GroupAccess::run(stages_, call_of(move, stream));
   together.end();
   return works;
+}
+
+// In a ring of one stage, what is sent in a direction is received in the same direction.
+void StageExchange::copy_on_device(std::span<const StageMove> moves, StreamRef stream) {
+  for (const bool is_forward : {true, false}) {
+    std::vector<Call> sends, receives;
+    for (const StageMove& move : moves)
+      if (move.is_forward == is_forward && is_on_device(move))
+        (move.is_sent ? sends : receives).push_back(call_of(move, stream));
+    if (sends.size() != receives.size())
+      throw UsageError{
+          fmt::format("the one stage of '{}' sends {} buffers of device memory {} and receives {}",
+                      stages_.name(), sends.size(), is_forward ? "forward" : "backward",
+                      receives.size()),
+          "pass the sends of a stage to itself and their receives to the same call"};
+    for (std::size_t k = 0; k < sends.size(); ++k) {
+      Call both = sends[k];
+      both.operation = Operation::send_recv;
+      both.out = receives[k].out;
+      both.source = receives[k].source;
+      GroupAccess::run(stages_, both);
+    }
+  }
 }
 
 }  // namespace rankmesh::exchange

@@ -3,11 +3,16 @@
 
 #include <algorithm>
 
+#include "group/detail/work_access.hpp"
+#include "wait/detail/progress.hpp"
+
 namespace rankmesh::exchange {
 
 bool WorkList::test() {
-  std::erase_if(works_, [](Work& work) { return work.test(); });
-  return works_.empty();
+  std::erase_if(works_, [](Work& work) { return rankmesh::detail::WorkAccess::test_alone(work); });
+  if (works_.empty()) return true;
+  rankmesh::detail::advance_between_tests();
+  return false;
 }
 
 void WorkList::wait() {

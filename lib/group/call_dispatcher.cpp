@@ -26,6 +26,12 @@ namespace {
 // How often an operation is polled before a wait begins that reads clocks and needs a description.
 constexpr int polls = 200;
 
+bool is_to_itself(const Call& call, RankInGroup self) {
+  return is_point_to_point(call.operation) &&
+         (call.operation == Operation::recv || call.destination == self) &&
+         (call.operation == Operation::send || call.source == self);
+}
+
 // Returns the name of the function that the program calls.
 std::string function_of(const Call& call) {
   return std::string{to_string(call.operation)} + (call.has_blocks() ? "_v" : "");
@@ -33,9 +39,16 @@ std::string function_of(const Call& call) {
 
 }  // namespace
 
-void CallLock::wait_for_guests(MeshRuntime& runtime) {
-  const auto is_free = [&] { return !runtime.busy.test_and_set(std::memory_order_acquire); };
-  while (runtime.guests.load() != 0) {
+void CallLock::enter_slowly(MeshRuntime& runtime) {
+  MeshLock& lock = runtime.lock;
+  if (lock.enter_at_poll()) return;  // for example a transport of the program, in its test()
+  if (lock.guest.load() == std::this_thread::get_id())
+    throw UsageError{fmt::format("a function that an operation of a mesh calls uses the same mesh "
+                                 "(rank {})",
+                                 runtime.facts.rank.value()),
+                     "use another mesh in this function, or use the mesh after the operation"};
+  const auto is_free = [&] { return !lock.busy.test_and_set(std::memory_order_acquire); };
+  while (lock.guests.load() != 0) {
     if (is_free()) return;
     std::this_thread::yield();
   }
@@ -96,9 +109,11 @@ void CallDispatcher::check(const Call& call, bool on_device) const {
   check_call(call, name_, self_, size_);
 }
 
-// Symmetric memory of this group is used directly. For all other memory, the routes choose the
-// transport.
+// Symmetric memory of this group is used directly, and messages of this member to itself are
+// copied. For all other calls, the routes choose the transport.
 Transport& CallDispatcher::transport_for(const Call& call) const {
+  const auto& to_itself = connection_->host().to_itself;
+  if (to_itself != nullptr && is_to_itself(call, self_)) return *to_itself;
   if (call.in.window != nullptr || call.out.window != nullptr) {
     for (const SymmetricWindow* window : {call.in.window, call.out.window})
       if (window != nullptr && !window->is_open)
@@ -147,11 +162,14 @@ const CallRanges* CallDispatcher::ranges() const {
 }
 
 std::optional<std::int64_t> CallDispatcher::arrived(RankInGroup from, int tag) {
-  const CallLock lock{*runtime_};
-  const Call call{.operation = Operation::recv, .tag = tag, .source = from};
-  check(call, false);
-  runtime_->in_flight.advance_polled();
-  return transport_for(call).arrived(from, tag);
+  const auto bytes = [&] {
+    const CallLock lock{*runtime_};
+    const Call call{.operation = Operation::recv, .tag = tag, .source = from};
+    check(call, false);
+    return transport_for(call).arrived(from, tag);
+  }();
+  if (!bytes) advance_between_tests();
+  return bytes;
 }
 
 void CallDispatcher::run_checked(const Call& call) {
@@ -187,26 +205,30 @@ void CallDispatcher::route(const Call& call) {
 
 void CallDispatcher::run_on_host(const Call& call) {
   Transport& transport = transport_for(call);
-  // A group of one rank waits for no other rank, and a polled transport waits itself.
-  if (size_ == 1 || transport.is_polled()) return transport.run(call, *this);
+  if (transport.is_polled()) return transport.run(call, *this);
   if (runtime_->facts.deadline) return run_polled(call);
-  if (runtime_->slow_path.any() && OpenRuntimes::instance().has_polled()) {
-    // Polled operations in flight make progress only in calls of rankmesh, so this rank must not
-    // block inside MPI. A message can be polled here, even if its peer blocks. A collective cannot
-    // be polled, because MPI does not match a non-blocking collective with a blocking one.
-    // Therefore the polled collectives of all meshes are completed before a collective begins. Each
-    // wait advances all of them, so they cannot deadlock. Polled messages are not completed,
-    // because their peers may make this collective first. Inside a node, the members synchronise in
-    // a comparison step before they enter MPI, and this step advances the messages.
-    if (is_point_to_point(call.operation)) return run_polled(call);
-    runtime_->in_flight.finish_polled(runtime_->control->monitor);
-    OpenRuntimes::instance().finish_polled();
-    if (dynamic_cast<MpiTransport*>(&transport) != nullptr) {
-      const ProgressInMpi progress{*runtime_};
-      return transport.run(call, *this);
-    }
-  }
+  if (!runtime_->slow_path.any()) return transport.run(call, *this);
+  const auto meshes = EverythingInFlight::instance().with_polled_of_this_thread();
+  if (meshes.empty()) return transport.run(call, *this);
+  // Polled operations make progress only in calls of rankmesh. A message waits in rankmesh instead
+  // of MPI, even if its peer blocks in MPI.
+  if (is_point_to_point(call.operation)) return run_polled(call);
+  // A collective cannot do so, because MPI does not match a non-blocking collective with a blocking
+  // one. It waits in rankmesh for the other polled collectives first. Messages are not waited for,
+  // because their peers may make this collective first.
+  finish_polled_collectives(meshes);
+  if (dynamic_cast<MpiTransport*>(&transport) == nullptr) return transport.run(call, *this);
+  const ProgressInMpi progress{*runtime_, meshes};  // the members do not meet before they enter MPI
   transport.run(call, *this);
+}
+
+void CallDispatcher::finish_polled_collectives(
+    const std::vector<std::shared_ptr<MeshRuntime>>& meshes) {
+  for (const auto& mesh : meshes) {
+    std::optional<GuestLock> lock;
+    if (mesh != runtime_ && !lock.emplace(*mesh).is_held()) continue;
+    mesh->in_flight.finish_polled(mesh->control->monitor);
+  }
 }
 
 void CallDispatcher::run_lowered(const Call& call) {
@@ -262,27 +284,20 @@ void CallDispatcher::await(WaitPoint point, const std::function<bool()>& done) {
   breaking_group([&] { poll(std::move(point), done); });
 }
 
-// Polls until `done` returns true. Meanwhile other operations make progress.
+// Polls until `done` returns true.
 void CallDispatcher::poll(WaitPoint point, const std::function<bool()>& done) {
   if (runtime_->facts.deadline) point.limit = TimeLimit::deadline;
   runtime_->control->monitor.wait(
-      [&] {
-        if (done()) return true;
-        runtime_->in_flight.advance_polled();
-        return false;
-      },
-      point, Deadline{runtime_->facts.deadline.value_or(connection_->group.timeout)});
+      done, point, Deadline{runtime_->facts.deadline.value_or(connection_->group.timeout)});
 }
 
 void CallDispatcher::start_on_host(const Call& call, AsyncOperation& operation) {
   if (size_ == 1 || !LoweredCall::is_needed(call)) {
-    operation.transport = &transport_for(call);
-    operation.begin(operation.transport->start(call));
+    operation.begin(transport_for(call).start(call));
     return;
   }
   auto lowered = std::make_unique<LoweredCall>(call, self_, size_);
-  operation.transport = &transport_for(lowered->call());
-  auto pending = operation.transport->start(lowered->call());
+  auto pending = transport_for(lowered->call()).start(lowered->call());
   operation.begin(std::make_unique<LoweredPending>(std::move(lowered), std::move(pending)));
 }
 

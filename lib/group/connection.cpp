@@ -77,23 +77,9 @@ void Connection::compare_at_close() {
   for (const auto& transport : host_.list) transport->compare_at_close();
 }
 
-// The counts of messages that are being received may be too low, but never too high. So if they are
-// equal, every message has been received.
-bool Connection::has_stray_messages() const {
-  if (host_.counts == nullptr) return false;
-  std::uint64_t sent = 0;
-  std::uint64_t received = 0;
-  for (std::int64_t member = 0; member < size_; ++member) {
-    sent += host_.counts[member].sent.load(std::memory_order_relaxed);
-    received += host_.counts[member].received.load(std::memory_order_relaxed);
-  }
-  return sent != received;
-}
-
 void Connection::close() {
   retire("it is closed");
   host_.list.clear();
-  host_.counts.reset();
   device_.reset();
   is_closed_ = true;
   comm_ = {};

@@ -125,7 +125,10 @@ std::int32_t GroupCoordinator::local_rank() const noexcept {
   return dispatcher_->runtime()->facts.local_rank;
 }
 
-MPI_Comm GroupCoordinator::native_mpi() const { return dispatcher_->native_mpi(); }
+MPI_Comm GroupCoordinator::native_mpi() const {
+  dispatcher_->require_open("take the handle before close()");
+  return dispatcher_->connection().comm().native();
+}
 
 ncclComm* GroupCoordinator::native_nccl() const {
   dispatcher_->require_open("take the handle before close()");

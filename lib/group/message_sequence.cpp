@@ -83,7 +83,6 @@ std::shared_ptr<AsyncOperation> CallDispatcher::operation_of(
   auto operation = std::make_shared<AsyncOperation>();
   operation->connection = connection_;
   operation->point = point_of(description, {});  // each wait adds the members for which it waits
-  operation->transport = carrier_of(*connection_);
   operation->sequence = sequence.get();
   operation->is_polled = true;
   operation->pending = std::move(sequence);

@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "detail/open_runtimes.hpp"
+#include "detail/everything_in_flight.hpp"
 #include "mpi/detail/unfinished.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/wait/backoff.hpp"
@@ -45,21 +45,33 @@ bool can_be_cancelled(const AsyncOperation& operation) {
 // them, so only the network delays them.
 constexpr std::chrono::milliseconds on_the_way{100};
 
+// The operations of a mesh that are tested between two polls of a wait, or by one test().
+constexpr std::size_t most_at_once = 4;
+
 // Of all meshes.
 std::atomic<std::int64_t> in_flight_of_process{0};
 
 }  // namespace
 
+void AsyncOperation::recount() {
+  const bool counts = is_listed && !is_attended && !is_on_device;
+  if (counts == is_counted) return;
+  is_counted = counts;
+  EverythingInFlight::instance().count(counts ? 1 : -1);
+}
+
 std::int64_t OperationsInFlight::count_of_process() { return in_flight_of_process; }
 
 void OperationsInFlight::add(std::shared_ptr<AsyncOperation> operation) {
+  continue_in_this_thread();
   if (operation->is_polled) {
-    issuer_ = std::this_thread::get_id();
     ++polled_;
-    OpenRuntimes::instance().begin_polled();
+    EverythingInFlight::instance().begin_polled();
   }
   if (operation->is_on_device) forget_ended_on_device();
   ++in_flight_of_process;
+  operation->is_listed = true;
+  operation->recount();
   list_.push_back(std::move(operation));
 }
 
@@ -79,8 +91,8 @@ void OperationsInFlight::forget_ended_on_device() {
   }
 }
 
-// Tests an operation for which nobody waits. If it fails, the next wait for it throws.
 bool OperationsInFlight::look(const std::shared_ptr<AsyncOperation>& operation) {
+  if (operation->unseen != nullptr) return false;
   try {
     return test(*operation);
   } catch (const Error& error) {
@@ -90,16 +102,20 @@ bool OperationsInFlight::look(const std::shared_ptr<AsyncOperation>& operation) 
   }
 }
 
-void OperationsInFlight::forget(const AsyncOperation& operation) {
-  const auto removed =
-      std::erase_if(list_, [&](const auto& other) { return other.get() == &operation; });
-  in_flight_of_process -= static_cast<std::int64_t>(removed);
-  if (removed != 0 && operation.is_polled) end_polled();
+void OperationsInFlight::forget(AsyncOperation& operation) {
+  if (!operation.is_listed) return;
+  end(operation);
+  std::erase_if(list_, [&](const auto& other) { return other.get() == &operation; });
 }
 
-void OperationsInFlight::end_polled() {
+// Counts an operation no longer, which is about to be removed from the list.
+void OperationsInFlight::end(AsyncOperation& operation) {
+  operation.is_listed = false;
+  operation.recount();
+  --in_flight_of_process;
+  if (!operation.is_polled) return;
   --polled_;
-  OpenRuntimes::instance().end_polled();
+  EverythingInFlight::instance().end_polled();
 }
 
 void OperationsInFlight::fail(AsyncOperation& operation, const Error& why) {
@@ -141,6 +157,10 @@ bool OperationsInFlight::test(AsyncOperation& operation) {
   } catch (const Error& error) {
     fail(operation, error);
     throw;
+  } catch (...) {
+    const Error error{fmt::format("{} ended by an exception", operation.point.activity)};
+    fail(operation, error);
+    throw Error{error};
   }
   end();
   return true;
@@ -151,6 +171,8 @@ void OperationsInFlight::wait(AsyncOperation& operation, WaitMonitor& monitor,
   if (operation.is_deferred && operation.failure.empty())
     throw UsageError{fmt::format("{} is waited for inside its NcclGroup", operation.point.activity),
                      "end the NcclGroup first: its operations have not been issued"};
+  continue_in_this_thread();
+  const Attended attended{operation};
   WaitPoint point = operation.point;
   point.limit = limit;
   point.needed = operation.connection->needed(
@@ -164,8 +186,6 @@ void OperationsInFlight::wait(AsyncOperation& operation, WaitMonitor& monitor,
   const auto look = [&] {
     is_complete = test(operation);
     if (is_complete) return true;
-    // A peer may be waiting for another operation of this rank first.
-    advance_polled();
     // Members that have done their part may leave rankmesh. The wait continues for the other
     // members.
     return operation.sequence != nullptr && operation.sequence->finished() != finished;
@@ -210,11 +230,13 @@ void OperationsInFlight::progress() {
   for (const auto& operation : std::vector{list_}) (void)look(operation);
 }
 
-void OperationsInFlight::advance_polled() {
-  for (const auto& operation : list_) {
-    if (operation->transport != nullptr) operation->transport->advance();
-    if (operation->sequence != nullptr && operation->pending != nullptr)
-      operation->sequence->advance();
+// Operations that end are removed from the list.
+void OperationsInFlight::advance() {
+  for (std::size_t left = std::min(most_at_once, list_.size()); left > 0 && !list_.empty();
+       --left) {
+    if (++next_ >= list_.size()) next_ = 0;
+    const std::shared_ptr<AsyncOperation> operation = list_[next_];
+    if (operation->is_counted) (void)look(operation);
   }
 }
 
@@ -247,13 +269,14 @@ void OperationsInFlight::end_receives(const Connection* only, WaitMonitor& monit
     }
   };
   // Messages that are on their way still arrive.
-  const Deadline arrival{on_the_way};
-  for (Backoff backoff; !receives.empty() && !arrival.passed(); backoff.pause()) {
-    advance_polled();
-    std::erase_if(receives, [&](const auto& operation) {
-      return has_ended([&] { return test(*operation); });
-    });
-  }
+  (void)poll_until(
+      [&] {
+        std::erase_if(receives, [&](const auto& operation) {
+          return has_ended([&] { return test(*operation); });
+        });
+        return receives.empty();
+      },
+      Deadline{on_the_way});
   for (const auto& operation : receives) {
     const std::string activity = operation->point.activity;
     (void)has_ended([&] {
@@ -276,25 +299,25 @@ bool OperationsInFlight::has_polled_messages() const {
   return std::ranges::any_of(list_, [](const auto& o) { return o->is_polled && o->is_message; });
 }
 
-void OperationsInFlight::advance_polled_messages() {
+void OperationsInFlight::advance_messages_beside_mpi() {
   for (const auto& operation : list_)
-    if (operation->is_polled && operation->is_message) operation->transport->advance();
+    if (operation->is_polled && operation->is_message) operation->pending->advance_beside_mpi();
 }
 
 void OperationsInFlight::abort_on_device(const std::string& why) {
-  for (const auto& operation : list_)
-    if (operation->is_on_device) operation->failure = why;
-  in_flight_of_process -= static_cast<std::int64_t>(
-      std::erase_if(list_, [](const auto& operation) { return operation->is_on_device; }));
+  for (const auto& operation : std::vector{list_}) {
+    if (!operation->is_on_device) continue;
+    operation->failure = why;
+    forget(*operation);
+  }
 }
 
 void OperationsInFlight::abandon() noexcept {
   for (const auto& operation : list_) {
     operation->failure = "the mesh is gone";
     if (!operation->is_on_device) leak_memory(*operation);
-    if (operation->is_polled) end_polled();
+    end(*operation);
   }
-  in_flight_of_process -= std::ssize(list_);
   list_.clear();
 }
 

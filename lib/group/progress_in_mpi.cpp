@@ -14,9 +14,9 @@ constexpr std::chrono::microseconds pause_between_looks{50};
 
 }  // namespace
 
-ProgressInMpi::ProgressInMpi(MeshRuntime& current)
-    : runtimes_{OpenRuntimes::instance().with_polled_of_this_thread()} {
-  for (const auto& runtime : runtimes_) {
+ProgressInMpi::ProgressInMpi(MeshRuntime& current,
+                             const std::vector<std::shared_ptr<MeshRuntime>>& meshes) {
+  for (const auto& runtime : meshes) {
     if (!runtime->in_flight.has_polled_messages()) continue;
     if (runtime.get() == &current || locks_.emplace_back(*runtime).is_held())
       operations_.push_back(&runtime->in_flight);
@@ -29,7 +29,8 @@ ProgressInMpi::ProgressInMpi(MeshRuntime& current)
   try {
     thread_ = std::thread{[this] {
       while (!has_ended_.load(std::memory_order_acquire)) {
-        for (OperationsInFlight* operations : operations_) operations->advance_polled_messages();
+        for (OperationsInFlight* operations : operations_)
+          operations->advance_messages_beside_mpi();
         std::this_thread::sleep_for(pause_between_looks);
       }
     }};

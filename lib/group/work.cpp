@@ -6,9 +6,17 @@
 namespace rankmesh {
 
 bool Work::test() {
+  if (test_alone()) return true;
+  const detail::Attended attended{*operation_};
+  detail::advance_between_tests();
+  return false;
+}
+
+bool Work::test_alone() {
   if (operation_ == nullptr) return true;
   const auto runtime = runtime_;  // it must outlive the lock
   const detail::CallLock lock{*runtime};
+  runtime->in_flight.continue_in_this_thread();
   if (!runtime->in_flight.test(*operation_)) return false;
   operation_.reset();
   runtime_.reset();

@@ -80,20 +80,21 @@ void Mesh::close(GroupCoordinator& group) {
       throw UsageError{fmt::format("close of '{}': {}", group.name(), graphs),
                        "destroy the graphs first"};
   detail::ControlPlane& control = *state.control;
-  const detail::AdvancedByWaits advanced{*state.runtime};
+  state.runtime->in_flight.continue_in_this_thread();
   state.runtime->in_flight.finish(&connection, control.monitor, state.deadline());
   if (connection.group.has_peers()) {
     connection.leave();
     // All members wait for each other before anything is freed, so that no member's operation loses
-    // its communicator or its tags.
+    // its communicator.
     const std::string activity = "close of " + group.name();
     try {
       // The identity is the same on all members; the name may differ.
       const std::string key = "close of " + connection.group.identity + group.ranks().to_string();
       const WaitPoint point = WaitPoint::of(group.ranks(), activity, key);
       const Deadline deadline = state.deadline();
-      control.monitor.wait([&] { return connection.have_all_left(); }, point, deadline);
-      if (connection.owns_communicator())
+      if (connection.host().tell_who_leaves)
+        control.monitor.wait([&] { return connection.have_all_left(); }, point, deadline);
+      else
         monitored_barrier(connection.comm(), control.monitor, point, deadline);
     } catch (const Error& error) {
       connection.mark_broken(error);  // a barrier may still be in flight
@@ -103,9 +104,6 @@ void Mesh::close(GroupCoordinator& group) {
   std::exception_ptr failure;
   end_receives(*state.runtime, &connection, state.deadline(), failure);
   if (connection.group.has_peers()) compare_calls(connection, failure);
-  // After a failure, messages of the group may still be under way.
-  if (failure == nullptr && connection.is_usable() && !connection.has_stray_messages())
-    state.numbers.give_back(connection.group.number);
   if (state.device) state.device->close(connection, state.deadline());
   connection.close();
   std::erase_if(state.connections, [&](const auto& c) { return c.get() == &connection; });
@@ -121,7 +119,7 @@ void Mesh::close() {
   detail::MeshState& state = open_state("close");
   const detail::CallLock lock{*state.runtime};
   detail::ControlPlane& control = *state.control;
-  const detail::AdvancedByWaits advanced{*state.runtime};
+  state.runtime->in_flight.continue_in_this_thread();
   Agreement agreement;
   bool has_failed = false;
   const auto fail = [&](std::string reason) {

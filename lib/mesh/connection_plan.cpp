@@ -41,8 +41,8 @@ std::size_t ConnectionPlan::add_group(std::string name, const RankSet& ranks, st
 // Counts the groups that the plan creates, also those without this rank, so that all members know
 // a group by the same number.
 void ConnectionPlan::number(std::optional<std::size_t> group) {
-  ++last_number;
-  if (group) groups[*group].number = last_number;
+  ++last_number_;
+  if (group) groups[*group].number = last_number_;
 }
 
 void ConnectionPlan::add_family(const MeshPlan& plan, std::size_t f, Rank rank,

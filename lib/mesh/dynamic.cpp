@@ -69,16 +69,10 @@ std::shared_ptr<GroupCoordinator> add_dynamic(
     detail::SharedTransport shared, std::unique_ptr<DeviceTransport> device,
     detail::Recordings recordings, detail::ProgramTransports own) {
   std::string name = group.name;
-  const std::shared_ptr<mpi::MessageCounts[]> counts = std::move(shared.counts);
-  // A group with a communicator of its own leaves no messages to other groups.
-  if (counts != nullptr && !comm.members.have_communicator())
-    comm.members.count_in({counts, counts.get() + comm.members.rank()});
   detail::HostTransports host = detail::host_transports(
-      group, comm.members, state.options, *state.control, std::move(shared), std::move(own));
-  host.counts = counts;
-  const mpi::CommunicatorView view = comm.view();
+      group, comm.view, state.options, *state.control, std::move(shared), std::move(own));
   const auto& connection = state.connections.emplace_back(std::make_shared<detail::Connection>(
-      std::move(group), std::move(comm.owned), view, std::move(host), std::move(device),
+      std::move(group), std::move(comm.owned), comm.view, std::move(host), std::move(device),
       std::move(recordings)));
   return state.dynamic.emplace_back(
       detail::GroupAccess::make(std::move(name), connection, state.runtime));
@@ -107,33 +101,20 @@ RankSet checked(const detail::MeshState& state, std::span<const Rank> ranks,
   return set;
 }
 
-// Meets the other members of a new group, and agrees with them on its number.
-void meet(detail::MeshState& state, detail::GroupDescription& group) {
-  if (group.ranks.size() == 1) return;
-  const auto [identity, offers] =
-      state.rendezvous.join(*state.control, group.ranks_of_mesh(), "new_group " + group.name,
-                            call_text(group.ranks, group.name), state.numbers.offer());
-  group.identity = identity;
-  group.number = state.numbers.take(offers);
-}
-
 std::shared_ptr<GroupCoordinator> open_dynamic(detail::MeshState& state, RankSet ranks,
                                                const std::string& given_name) {
   std::string name = name_or_default(given_name, ranks);
   detail::GroupDescription group = describe(state, std::move(name), std::move(ranks));
-  meet(state, group);
-  const mpi::CommunicatorView& mesh = state.control->comm();
-  detail::GroupCommunicator comm = detail::make_communicator(
-      group, mesh,
-      detail::needs_communicator(group, {state.options, state.runtime->facts.routes, *state.shared,
-                                         state.device != nullptr}));
+  if (group.ranks.size() > 1)
+    group.identity =
+        state.rendezvous.join(*state.control, group.ranks_of_mesh(), "new_group " + group.name,
+                              call_text(group.ranks, group.name));
+  detail::GroupCommunicator comm = detail::make_communicator(group, state.control->comm());
   detail::Recordings recordings = detail::recordings_of(
       *state.control, group, state.device != nullptr || !state.options.transports.empty());
-  auto shared = state.shared->make_dynamic_transport(group, comm.members, recordings.host);
-  if (shared.transport == nullptr && !comm.members.have_communicator())
-    comm = detail::make_communicator(group, mesh, true);
-  auto device = open_device(state, group, comm.view());
-  auto own = open_own_transports(state, group, comm.view());
+  auto shared = state.shared->make_dynamic_transport(group, comm.view, recordings.host);
+  auto device = open_device(state, group, comm.view);
+  auto own = open_own_transports(state, group, comm.view);
   return add_dynamic(state, std::move(group), std::move(comm), std::move(shared), std::move(device),
                      std::move(recordings), std::move(own));
 }

@@ -12,7 +12,7 @@
 
 namespace rankmesh::detail {
 
-HostTransports host_transports(const GroupDescription& group, const mpi::Members& members,
+HostTransports host_transports(const GroupDescription& group, const mpi::CommunicatorView& comm,
                                const MeshOptions& options, const ControlPlane& control,
                                SharedTransport shared, ProgramTransports own) {
   HostTransports transports;
@@ -21,14 +21,15 @@ HostTransports host_transports(const GroupDescription& group, const mpi::Members
     transports.list.push_back(std::make_unique<LocalTransport>());
     return transports;
   }
-  const mpi::CommunicatorView& comm = members.comm();
+  transports.to_itself = std::make_unique<LocalTransport>();
   HierarchicalTransport::Counter counter;
+  transports.tell_who_leaves = shared.transport != nullptr || options.check.value_or(false);
   if (options.check.value_or(false)) {
     if (shared.transport != nullptr)
       shared.transport->leave_messages_to_others(
           "the option check compares messages on both members, over MPI");
     auto checked = std::make_unique<CheckedTransport>(
-        members,
+        comm,
         CheckedTransport::Options{.largest_count = options.largest_count,
                                   .has_deadline = options.deadline.has_value()},
         GroupMembers{group.ranks, control.names, group.names,
@@ -40,7 +41,7 @@ HostTransports host_transports(const GroupDescription& group, const mpi::Members
     transports.list.push_back(std::move(checked));
   } else if (shared.transport != nullptr) {
     auto compared =
-        std::make_unique<ComparedTransport>(members, options.largest_count, *shared.transport);
+        std::make_unique<ComparedTransport>(comm, options.largest_count, *shared.transport);
     shared.transport->carry_large_messages_by(*compared);
     transports.list.push_back(std::move(compared));
   } else {

@@ -139,8 +139,6 @@ Agreement agreement_on(const LocalPlan& local, int ranks, const std::string& des
   if (local.routes) agreement.add("routes", routes_text(*local.routes));
   agreement.add("option transports",
                 fmt::format("{}", fmt::join(std::views::keys(options.transports), ",")));
-  agreement.add("option communicators",
-                options.communicators == Communicators::all ? "all" : "as needed");
   agreement.add("option largest_count", fmt::format("{}", options.largest_count));
   if (local.failure) agreement.fail(local.message);
   return agreement;

@@ -105,9 +105,12 @@ std::optional<int> Mesh::device() const {
 
 void Mesh::progress() {
   detail::MeshState& state = open_state("progress");
-  const detail::CallLock lock{*state.runtime};
-  state.runtime->in_flight.progress();
-  state.runtime->device_calls.look();
+  {
+    const detail::CallLock lock{*state.runtime};
+    state.runtime->in_flight.progress();
+    state.runtime->device_calls.look();
+  }
+  detail::advance_between_tests();
 }
 
 void Mesh::mark(std::string_view text) {

@@ -140,10 +140,9 @@ std::vector<NodeSegment> make_node_segments(ControlPlane& control, const Placeme
 }
 
 NodeSegment make_group_segment(ControlPlane& control, const GroupDescription& group,
-                               const mpi::Members& members, const SegmentRequest& request) {
-  return std::move(Creation{NodeMembers{control, members, group.ranks, group.identity}, {request}}
-                       .run()
-                       .front());
+                               const mpi::CommunicatorView& comm, const SegmentRequest& request) {
+  return std::move(
+      Creation{NodeMembers{control, comm, group.ranks, group.identity}, {request}}.run().front());
 }
 
 }  // namespace rankmesh::detail

@@ -104,7 +104,7 @@ void open_transports(OpenDevices& devices, const MeshPlan& plan, const Connectio
   for (std::size_t f = 0; f < plan.families().size(); ++f) asked.push_back(!plan.options(f).lazy);
   std::vector<DeviceCandidate> candidates;
   for (std::size_t g = 0; g < connections.groups.size(); ++g)
-    candidates.push_back({&connections.groups[g], comms[g].view(), nullptr});
+    candidates.push_back({&connections.groups[g], comms[g].view, nullptr});
   const DeviceOpening wanted =
       device_opening(plan, control->rank(), candidates, asked, devices.has_split);
   OpenedDevices opened = devices.backend->open(wanted, control->all());
@@ -164,8 +164,9 @@ std::unique_ptr<MeshState> make_state(LocalPlan local, MeshOptions options,
 
   ConnectionPlan plan{*local.plan, control->rank(), placement, control->timeout};
   OpenDevices devices = choose_devices(local.devices, facts, control);
-  std::vector<GroupCommunicator> comms = make_communicators(
-      plan, control->comm(), {options, *local.routes, *shared, devices.backend != nullptr});
+  std::vector<GroupCommunicator> comms;
+  for (const GroupDescription& group : plan.groups)
+    comms.push_back(make_communicator(group, control->comm()));
   open_transports(devices, *local.plan, plan, comms, control);
   const auto runtime = make_runtime(control, placement, options, devices, shared->readable_memory(),
                                     std::move(*local.routes), local.settings);
@@ -173,7 +174,7 @@ std::unique_ptr<MeshState> make_state(LocalPlan local, MeshOptions options,
   std::vector<TransportGroup> groups_of_transports;
   for (std::size_t g = 0; g < plan.groups.size(); ++g)
     groups_of_transports.push_back(
-        transport_group(plan.groups[g], comms[g].view(), *control, options));
+        transport_group(plan.groups[g], comms[g].view, *control, options));
   std::vector<ProgramTransports> own =
       open_program_transports(options, groups_of_transports, control->all());
 
@@ -182,10 +183,10 @@ std::unique_ptr<MeshState> make_state(LocalPlan local, MeshOptions options,
     Recordings recordings = recordings_of(
         *control, plan.groups[g], devices.backend != nullptr || !options.transports.empty());
     HostTransports host =
-        host_transports(plan.groups[g], comms[g].members, options, *control,
+        host_transports(plan.groups[g], comms[g].view, options, *control,
                         shared->make_transport(plan.groups[g], recordings.host), std::move(own[g]));
     connections.push_back(std::make_shared<Connection>(
-        std::move(plan.groups[g]), std::move(comms[g].owned), comms[g].view(), std::move(host),
+        std::move(plan.groups[g]), std::move(comms[g].owned), comms[g].view, std::move(host),
         std::move(devices.transports[g]), std::move(recordings)));
   }
   std::map<std::string, std::unique_ptr<GroupCoordinator>, std::less<>> named;
@@ -207,7 +208,6 @@ std::unique_ptr<MeshState> make_state(LocalPlan local, MeshOptions options,
       .runtime = runtime,
       .connections = std::move(connections),
       .named = std::move(named),
-      .numbers = GroupNumbers{plan.last_number},
       .has_split_devices = std::move(devices.has_split),
       .mark{description, control->comm().size(), local.plan->describe(control->rank())}}};
 }

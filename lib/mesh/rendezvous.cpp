@@ -33,7 +33,6 @@ struct Header {
   std::uint64_t count = 0;
   Kind kind = Kind::arrived;
   std::uint64_t epoch = 0;
-  GroupOffer offer{};
 };
 // Two sizes of notes: one for what every member sends, one for what is rare.
 template <std::size_t bytes>
@@ -89,7 +88,7 @@ void Rendezvous::receive_notes(const Attempt& attempt) {
     if (key.second < uses_[key.first]) continue;
     switch (header.kind) {
       case Kind::arrived:
-        arrived_[key][from] = {note.text, header.epoch, header.offer};
+        arrived_[key][from] = {note.text, header.epoch};
         break;
       case Kind::withdrawn:
         arrived_[key].erase(from);
@@ -196,9 +195,8 @@ void Rendezvous::fail(const Attempt& attempt) {
   throw MismatchError{finding.text, lists_hint, false};
 }
 
-Rendezvous::Meeting Rendezvous::join(ControlPlane& control, const std::vector<int>& members,
-                                     const std::string& activity, const std::string& call,
-                                     const GroupOffer& offer) {
+std::string Rendezvous::join(ControlPlane& control, const std::vector<int>& members,
+                             const std::string& activity, const std::string& call) {
   const mpi::CommunicatorView& comm = control.comm();
   const std::string kind = activity.substr(0, activity.find(' '));
   const std::uint64_t list = hash_bytes(fmt::format("{} {}", kind, fmt::join(members, ","))).low;
@@ -207,7 +205,7 @@ Rendezvous::Meeting Rendezvous::join(ControlPlane& control, const std::vector<in
   const auto send_notes = [&](Kind what) {
     for (const int member : members)
       if (member != comm.rank())
-        send_note<ShortNote>(comm, member, {list, attempt.key.second, what, epoch_, offer}, call);
+        send_note<ShortNote>(comm, member, {list, attempt.key.second, what, epoch_}, call);
   };
   const auto look = [&] {
     receive_notes(attempt);
@@ -234,11 +232,8 @@ Rendezvous::Meeting Rendezvous::join(ControlPlane& control, const std::vector<in
     if (findings_.contains(attempt.key)) fail(attempt);
     if (has_all(attempt)) break;
   }
-  Meeting meeting{fmt::format("rendezvous {:x} {}", list, attempt.key.second), {}};
-  for (const auto& [member, arrival] : arrived_[attempt.key])
-    meeting.offers.push_back(arrival.offer);
   end(attempt.key);
-  return meeting;
+  return fmt::format("rendezvous {:x} {}", list, attempt.key.second);
 }
 
 }  // namespace rankmesh::detail

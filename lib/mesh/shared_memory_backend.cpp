@@ -158,7 +158,7 @@ void SharedMemoryBackend::add_levels(SharedTransport& shared, const GroupDescrip
 }
 
 SharedTransport SharedMemoryBackend::make_dynamic_transport(const GroupDescription& group,
-                                                            const mpi::Members& members,
+                                                            const mpi::CommunicatorView& comm,
                                                             const Recording& recording) const {
   if (group.ranks.size() == 1) return {};
   if (group.nodes > 1)
@@ -170,10 +170,9 @@ SharedTransport SharedMemoryBackend::make_dynamic_transport(const GroupDescripti
   const std::size_t count = place.locals.size();
   const bool has_rings = group.ranks.size() <= SegmentLayout::most_members_with_rings;
   const std::size_t rings = has_rings ? count * count * shm::Ring::size() : 0;
-  const std::size_t counts = rings + size * count;  // where they begin
-  NodeSegment created = make_group_segment(*control_, group, members,
-                                           {"the creation of the shared memory of " + group.name,
-                                            counts + count * sizeof(mpi::MessageCounts)});
+  NodeSegment created = make_group_segment(
+      *control_, group, comm,
+      {"the creation of the shared memory of " + group.name, rings + size * count});
   if (created.error) {
     control_->log(LogLevel::warning, fmt::format("'{}' uses MPI inside its node: {}", group.name,
                                                  created.error->message()));
@@ -186,10 +185,7 @@ SharedTransport SharedMemoryBackend::make_dynamic_transport(const GroupDescripti
     add_rings(place, [&](std::size_t from, std::size_t to) {
       return data + (to * count + from) * shm::Ring::size();
     });
-  SharedTransport shared;
-  shared.counts = {place.memory, reinterpret_cast<mpi::MessageCounts*>(data + counts)};
-  shared.transport = std::make_unique<ShmTransport>(std::move(place), shm::Limits{});
-  return shared;
+  return {std::make_unique<ShmTransport>(std::move(place), shm::Limits{}), {}};
 }
 
 std::shared_ptr<const SymmetricWindow> SharedMemoryBackend::allocate(

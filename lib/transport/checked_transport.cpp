@@ -107,16 +107,16 @@ class CheckedTransport::PendingMessage final : public Pending {
   bool was_cancelled_ = false;
 };
 
-CheckedTransport::CheckedTransport(const mpi::Members& group, Options options,
+CheckedTransport::CheckedTransport(const mpi::CommunicatorView& comm, Options options,
                                    detail::GroupMembers members, ShmTransport* shared)
     : options_{options},
-      mpi_{group, options.largest_count},
+      mpi_{comm, options.largest_count},
       shared_{shared},
-      messages_{group, members} {
+      messages_{comm, members} {
   if (shared != nullptr)
-    inside_ = std::make_unique<ComparedTransport>(group, options.largest_count, *shared);
+    inside_ = std::make_unique<ComparedTransport>(comm, options.largest_count, *shared);
   else
-    exchange_ = std::make_unique<detail::CallExchange>(group.comm(), std::move(members));
+    exchange_ = std::make_unique<detail::CallExchange>(comm, std::move(members));
 }
 
 void CheckedTransport::run(const Call& call, Waiter& waiter) {
@@ -197,14 +197,6 @@ std::unique_ptr<Pending> CheckedTransport::start_comparison(const Call& call) {
     return std::make_unique<PendingMessage>(call, messages_, nullptr);
   if (inside_ != nullptr) return inside_->start_comparison(call);
   return std::make_unique<PendingCollective>(call, *exchange_, nullptr);
-}
-
-void CheckedTransport::advance() {
-  messages_.advance();
-  if (exchange_ != nullptr)
-    exchange_->advance();
-  else
-    inside_->advance();
 }
 
 // With shared memory, the group's transport in shared memory does the same.

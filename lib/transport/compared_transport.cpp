@@ -75,9 +75,8 @@ class ComparedPending final : public Pending {
   [[nodiscard]] bool is_in_mpi() const override {
     return carried_ != nullptr && carried_->is_in_mpi();
   }
-  [[nodiscard]] bool is_backlogged() const override {
-    return (meeting_ != nullptr && meeting_->is_backlogged()) ||
-           (carried_ != nullptr && carried_->is_backlogged());
+  [[nodiscard]] bool is_polled() const override {
+    return !has_begun_ || (meeting_ != nullptr && meeting_->is_polled());
   }
 
  private:

@@ -76,7 +76,6 @@ class HierarchicalTransport::Operation final : public Pending {
   [[nodiscard]] bool is_in_mpi() const override {
     return issued_->execution != nullptr && issued_->execution->is_in_mpi();
   }
-  [[nodiscard]] bool is_backlogged() const override { return issued_->execution == nullptr; }
 
  private:
   HierarchicalTransport& transport_;

@@ -3,6 +3,9 @@
 
 #include <cstring>
 
+#include <fmt/format.h>
+
+#include "detail/own_messages.hpp"
 #include "detail/record_call.hpp"
 
 namespace rankmesh {
@@ -11,6 +14,7 @@ namespace {
 class CompletedOperation final : public Pending {
  public:
   bool test() override { return true; }
+  [[nodiscard]] bool is_polled() const override { return false; }
 };
 
 void copy_bytes(const LocalCopy& copy) {
@@ -27,11 +31,44 @@ LocalCopy local_copy(const Call& call) {
   return copy;
 }
 
+// A message of a member to itself, or both messages of a send_recv.
+class LocalTransport::PendingMessage final : public Pending {
+ public:
+  PendingMessage(const Call& call, detail::OwnMessages& messages)
+      : messages_{messages}, receive_{.out = call.out, .tag = call.tag} {
+    // If nothing else has the tag, the message needs no memory in between.
+    const bool is_direct = call.operation == Operation::send_recv && !messages.has_any(call.tag);
+    if (is_direct) messages.begin(receive_);
+    if (call.operation != Operation::recv) messages.send(call.in, call.tag);
+    if (call.operation == Operation::send) receive_.is_complete = true;
+    if (call.operation != Operation::send && !is_direct) messages.begin(receive_);
+  }
+  ~PendingMessage() override {
+    if (!receive_.is_complete) messages_.withdraw(receive_);
+  }
+  bool test() override {
+    if (receive_.wrong) throw detail::WrongLength{*receive_.wrong};
+    return receive_.is_complete || was_cancelled_;
+  }
+  [[nodiscard]] bool is_polled() const override { return false; }
+  void cancel() override { was_cancelled_ = !receive_.is_complete; }
+  [[nodiscard]] bool was_cancelled() const override { return was_cancelled_; }
+
+ private:
+  detail::OwnMessages& messages_;
+  detail::OwnMessages::Receive receive_;
+  bool was_cancelled_ = false;
+};
+
+LocalTransport::LocalTransport() : messages_{std::make_unique<detail::OwnMessages>()} {}
+LocalTransport::~LocalTransport() = default;
+
 bool LocalTransport::supports(const Call& call) const {
   return call.in.kind == MemoryKind::host && call.out.kind == MemoryKind::host;
 }
 
 void LocalTransport::run(const Call& call, Waiter& waiter) {
+  if (is_point_to_point(call.operation)) return run_message(call, waiter);
   if (waiter.recording == nullptr || waiter.recording->record == nullptr)
     return copy_bytes(local_copy(call));
   // The call cannot wait, so no time is taken for it.
@@ -44,7 +81,27 @@ void LocalTransport::run(const Call& call, Waiter& waiter) {
   detail::set_state(header, entry, record::State::ended);
 }
 
+void LocalTransport::run_message(const Call& call, Waiter& waiter) {
+  detail::RecordedCall recorded = detail::record_call(waiter, call, 0, carrier());
+  PendingMessage message{call, *messages_};
+  try {
+    if (!message.test())
+      throw UsageError{fmt::format("{} would wait for ever: the caller has sent no such message",
+                                   waiter.activity_of(call)),
+                       "send it first: send and send_async do not wait for the receive"};
+  } catch (const detail::WrongLength& error) {
+    error.throw_in(waiter.activity_of(call));
+  }
+  recorded.end();
+}
+
+std::optional<std::int64_t> LocalTransport::arrived(RankInGroup from, int tag) {
+  (void)from;
+  return messages_->arrived(tag);
+}
+
 std::unique_ptr<Pending> LocalTransport::start(const Call& call) {
+  if (is_point_to_point(call.operation)) return std::make_unique<PendingMessage>(call, *messages_);
   copy_bytes(local_copy(call));
   return std::make_unique<CompletedOperation>();
 }

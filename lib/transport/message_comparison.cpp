@@ -68,8 +68,8 @@ class MessageComparison::Exchange {
   }
 };
 
-MessageComparison::MessageComparison(mpi::Members group, GroupMembers members)
-    : group_{std::move(group)}, members_{std::move(members)} {}
+MessageComparison::MessageComparison(const mpi::CommunicatorView& comm, GroupMembers members)
+    : comm_{comm}, members_{std::move(members)} {}
 
 MessageComparison::~MessageComparison() = default;
 
@@ -78,7 +78,7 @@ std::shared_ptr<MessageComparison::Exchange> MessageComparison::begin(const Call
   auto added = std::make_shared<Exchange>();
   added->carry = std::move(carry);
   const auto add = [&](RankInGroup peer, const auto& buffer, bool receives) {
-    if (peer.value() == group_.rank()) return;  // a message to itself needs no comparison
+    if (peer.value() == comm_.rank()) return;  // a message to itself needs no comparison
     const bool on_device = buffer.kind == MemoryKind::device;
     Header header;
     header.mark = members_.key.mark();
@@ -102,14 +102,12 @@ std::shared_ptr<MessageComparison::Exchange> MessageComparison::begin(const Call
 }
 
 void MessageComparison::send(int member, const Header& header) const {
-  send_and_forget(group_.comm(), group_.rank_of(member), group_.tag_of(members_.key.header_tag()),
-                  header);
-  group_.count_sent();
+  send_and_forget(comm_, member, members_.key.header_tag(), header);
 }
 
 void MessageComparison::receive() {
-  MPI_Comm comm = group_.comm().native();
-  const int tag = group_.tag_of(members_.key.header_tag());
+  MPI_Comm comm = comm_.native();
+  const int tag = members_.key.header_tag();
   for (;;) {
     int there = 0;
     MPI_Status status;
@@ -118,11 +116,10 @@ void MessageComparison::receive() {
     int bytes = 0;
     check(MPI_Get_count(&status, MPI_BYTE, &bytes), "MPI_Get_count");
     if (bytes != sizeof(Header)) return;  // a message of the program
-    Arrived arrived{group_.member_of(status.MPI_SOURCE), {}};
+    Arrived arrived{status.MPI_SOURCE, {}};
     check(MPI_Recv(&arrived.header, sizeof(Header), MPI_BYTE, status.MPI_SOURCE, tag, comm,
                    MPI_STATUS_IGNORE),
           "MPI_Recv");
-    group_.count_received();
     if (arrived.header.mark != members_.key.mark()) continue;
     if (arrived.header.receives == takes_back)
       take_back(arrived);
@@ -278,7 +275,7 @@ void MessageComparison::forget(const Exchange& exchange) {
 void MessageComparison::compare(const Half& half) const {
   const Header& theirs = *half.theirs;
   if (half.own.type == theirs.type && half.own.count == theirs.count) return;
-  const int self = group_.rank();
+  const int self = comm_.rank();
   const bool receives = half.own.receives != 0;
   const Header& sender = receives ? theirs : half.own;
   const Header& receiver = receives ? half.own : theirs;

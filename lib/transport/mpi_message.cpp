@@ -70,16 +70,14 @@ std::optional<WrongLength> WrongLength::of(int code, const MPI_Status& status,
   return WrongLength{is_known ? std::optional<std::int64_t>{bytes} : std::nullopt, expected};
 }
 
-void run_message(const Call& call, const mpi::Members& members, std::int64_t largest) {
-  MPI_Comm comm = members.comm().native();
-  const int to = members.rank_of(call.destination.value());
-  const int from = members.rank_of(call.source.value());
-  const int tag = members.tag_of(call.tag);
-  if (call.operation != Operation::recv) members.count_sent();
+void run_message(const Call& call, const mpi::CommunicatorView& group, std::int64_t largest) {
+  MPI_Comm comm = group.native();
+  const auto to = static_cast<int>(call.destination.value());
+  const auto from = static_cast<int>(call.source.value());
+  const int tag = call.tag;
   MPI_Status status{};
   // A message that is too long has ended the receive.
   const auto check_receive = [&](int code, const char* function) {
-    members.count_received();
     if (code == MPI_SUCCESS) [[likely]]
       return;
     if (const auto wrong = WrongLength::of(code, status, call.out.bytes()))
@@ -132,20 +130,16 @@ int returning_errors(MPI_Comm comm, bool is_foreign, Action&& action) {
 
 }  // namespace
 
-MpiMessage::MpiMessage(const Call& call, const mpi::Members& members, std::int64_t largest,
+MpiMessage::MpiMessage(const Call& call, const mpi::CommunicatorView& group, std::int64_t largest,
                        bool is_foreign)
-    : comm_{members.comm().native()},
-      counts_{members.counts()},
-      is_foreign_{is_foreign},
-      expected_{call.out.bytes()} {
+    : comm_{group.native()}, is_foreign_{is_foreign}, expected_{call.out.bytes()} {
   MPI_Comm comm = comm_;
-  const int tag = members.tag_of(call.tag);
   if (call.operation != Operation::send) {
     const CountedType out{call.out.count, call.out.type, largest};
     check(returning_errors(comm, is_foreign,
                            [&] {
                              return MPI_Irecv(call.out.data, out.count(), out.type(),
-                                              members.rank_of(call.source.value()), tag, comm,
+                                              static_cast<int>(call.source.value()), call.tag, comm,
                                               &receive_);
                            }),
           "MPI_Irecv");
@@ -155,11 +149,10 @@ MpiMessage::MpiMessage(const Call& call, const mpi::Members& members, std::int64
     check(returning_errors(comm, is_foreign,
                            [&] {
                              return MPI_Isend(call.in.data, in.count(), in.type(),
-                                              members.rank_of(call.destination.value()), tag, comm,
-                                              &send_);
+                                              static_cast<int>(call.destination.value()), call.tag,
+                                              comm, &send_);
                            }),
           "MPI_Isend");
-    members.count_sent();
   }
 }
 
@@ -193,8 +186,6 @@ void MpiMessage::test_receive() {
     was_cancelled_ = is_cancelled != 0;
     if (!was_cancelled_) wrong_length_ = wrong_length(status, expected_);
   }
-  if (counts_ != nullptr && receive_ == MPI_REQUEST_NULL && !was_cancelled_)
-    mpi::MessageCounts::add(counts_->received);
 }
 
 void MpiMessage::cancel() {

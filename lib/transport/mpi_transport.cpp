@@ -7,11 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "detail/kept_call.hpp"
-#include "detail/message_collective.hpp"
 #include "detail/mpi_call.hpp"
 #include "detail/mpi_message.hpp"
-#include "detail/own_tags.hpp"
 #include "detail/record_call.hpp"
 #include "detail/reduce_kernels.hpp"
 #include "detail/wrong_length.hpp"
@@ -75,6 +72,7 @@ class MpiCollective final : public Pending {
     return true;
   }
   [[nodiscard]] bool is_in_mpi() const override { return !complete_; }
+  [[nodiscard]] bool is_polled() const override { return false; }
 
  private:
   // MPI raises errors on the communicator, and errors of MPI_Testall on MPI_COMM_WORLD.
@@ -106,76 +104,18 @@ class MpiCollective final : public Pending {
 
 }  // namespace
 
-// A collective as messages, in flight. Other operations of this rank may complete first, so all of
-// them advance together.
-class detail::PendingMessages final : public Pending {
- public:
-  PendingMessages(const Call& call, const mpi::Members& members, std::int64_t largest, int tag,
-                  std::shared_ptr<SpareMemory> spare, std::vector<PendingMessages*>& in_flight)
-      : kept_{call},
-        user_{call.user == nullptr ? nullptr : call.user->copy()},
-        spare_{std::move(spare)},
-        collective_{call_of_user(), members, largest, tag, *spare_},
-        in_flight_{in_flight} {
-    in_flight_.push_back(this);
-  }
-  ~PendingMessages() override { std::erase(in_flight_, this); }
-  bool test() override {
-    advance();
-    if (failure_ != nullptr) std::rethrow_exception(failure_);
-    if (!collective_.is_complete()) return false;
-    if (user_) check_user(*user_);
-    return true;
-  }
-  [[nodiscard]] bool is_in_mpi() const override { return !collective_.is_complete(); }
-  [[nodiscard]] bool is_backlogged() const override { return collective_.has_further_steps(); }
-  // Never throws: test() does.
-  void advance() {
-    if (failure_ != nullptr) return;
-    try {
-      (void)collective_.test();
-    } catch (const std::exception&) {
-      failure_ = std::current_exception();
-    }
-  }
-
- private:
-  const Call& call_of_user() {
-    kept_.call.user = user_.get();
-    return kept_.call;
-  }
-
-  KeptCall kept_;
-  // A copy, because the program's object may be destroyed while an operation that was given up is
-  // still in progress.
-  std::unique_ptr<UserReduction> user_;
-  std::shared_ptr<SpareMemory> spare_;
-  MessageCollective collective_;
-  std::vector<PendingMessages*>& in_flight_;
-  std::exception_ptr failure_;
-};
-
-MpiTransport::MpiTransport(mpi::Members members, std::int64_t largest_count)
-    : members_{std::move(members)},
+MpiTransport::MpiTransport(const mpi::CommunicatorView& comm, std::int64_t largest_count)
+    : comm_{comm},
       largest_count_{std::clamp<std::int64_t>(largest_count, 1, std::numeric_limits<int>::max())},
-      is_foreign_{!mpi::returns_errors(members_.comm().native())},
-      spare_{std::make_shared<detail::SpareMemory>()} {}
+      is_foreign_{!mpi::returns_errors(comm.native())} {}
 
 bool MpiTransport::supports(const Call& call) const {
   return call.in.kind == MemoryKind::host && call.out.kind == MemoryKind::host;
 }
 
-std::string MpiTransport::how(const Call& call) const {
-  if (members_.have_communicator() || is_point_to_point(call.operation)) return {};
-  return "as messages between two members each: the group has no communicator of its own";
-}
-
 void MpiTransport::validate(const Call& call) const {
   if (call.has_blocks()) detail::require_int_blocks(call);
 }
-
-// Collectives in flight have different tags, up to a number that no program reaches.
-int MpiTransport::next_tag() { return detail::collective_tag(carried_++); }
 
 void MpiTransport::run(const Call& call, Waiter& waiter) {
   const bool is_message = is_point_to_point(call.operation);
@@ -205,28 +145,19 @@ void MpiTransport::run_recorded(const Call& call, Waiter& waiter, detail::Record
 void MpiTransport::carry(const Call& call) {
   std::optional<mpi::ReturnedErrors> returned_errors;
   if (is_foreign_) [[unlikely]]
-    returned_errors.emplace(members_.comm().native());
-  if (is_point_to_point(call.operation)) return detail::run_message(call, members_, largest_count_);
-  if (members_.have_communicator()) {
-    detail::MpiCall issue{call, members_.comm(), largest_count_, nullptr};
-    issue();
-    finish_average(call, members_.rank(), members_.size());
-  } else {
-    detail::MessageCollective{call, members_, largest_count_, next_tag(), *spare_}.wait();
-  }
+    returned_errors.emplace(comm_.native());
+  if (is_point_to_point(call.operation)) return detail::run_message(call, comm_, largest_count_);
+  detail::MpiCall issue{call, comm_, largest_count_, nullptr};
+  issue();
+  finish_average(call, comm_.rank(), comm_.size());
   if (call.user != nullptr) check_user(*call.user);
-}
-
-void MpiTransport::advance() {
-  for (detail::PendingMessages* collective : as_messages_) collective->advance();
 }
 
 std::optional<std::int64_t> MpiTransport::arrived(RankInGroup from, int tag) {
   mpi::require_not_finalised();
   int is_there = 0;
   MPI_Status status{};
-  mpi::check(MPI_Iprobe(members_.rank_of(from.value()), members_.tag_of(tag),
-                        members_.comm().native(), &is_there, &status),
+  mpi::check(MPI_Iprobe(static_cast<int>(from.value()), tag, comm_.native(), &is_there, &status),
              "MPI_Iprobe");
   if (is_there == 0) return std::nullopt;
   MPI_Count bytes = 0;
@@ -237,12 +168,9 @@ std::optional<std::int64_t> MpiTransport::arrived(RankInGroup from, int tag) {
 std::unique_ptr<Pending> MpiTransport::start(const Call& call) {
   mpi::require_not_finalised();
   if (is_point_to_point(call.operation))
-    return std::make_unique<detail::MpiMessage>(call, members_, largest_count_, is_foreign_);
+    return std::make_unique<detail::MpiMessage>(call, comm_, largest_count_, is_foreign_);
   ++calls_;
-  if (!members_.have_communicator())
-    return std::make_unique<detail::PendingMessages>(call, members_, largest_count_, next_tag(),
-                                                     spare_, as_messages_);
-  return std::make_unique<MpiCollective>(call, members_.comm(), largest_count_, is_foreign_);
+  return std::make_unique<MpiCollective>(call, comm_, largest_count_, is_foreign_);
 }
 
 }  // namespace rankmesh

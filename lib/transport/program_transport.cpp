@@ -29,7 +29,9 @@ bool is_on_device(const Call& call) {
 class ProgramTransport::PendingCall final : public Pending {
  public:
   PendingCall(const Call& call, ProgramTransport& transport)
-      : record_{std::make_unique<Record>(call)}, exchange_{transport.meeting_.exchange} {
+      : record_{std::make_unique<Record>(call)},
+        transport_{transport},
+        exchange_{transport.meeting_.exchange} {
     if (transport.meeting_.shared != nullptr)
       compared_in_memory_ = transport.meeting_.shared->start_meeting(record_->meeting);
     else if (exchange_ != nullptr)
@@ -56,7 +58,7 @@ class ProgramTransport::PendingCall final : public Pending {
       if (!exchange_->test(*compared_)) return false;
       compared_.reset();
     }
-    if (carried_ != nullptr && !carried_->test()) return false;
+    if (carried_ != nullptr && !test_carried()) return false;
     carried_.reset();
     return true;
   }
@@ -71,7 +73,16 @@ class ProgramTransport::PendingCall final : public Pending {
     detail::KeptCall kept;
     shm::Meeting meeting;
   };
+  [[nodiscard]] bool test_carried() const {
+    try {
+      return carried_->test();
+    } catch (...) {
+      transport_.fail(fmt::format("{}, asynchronous", to_string(record_->kept.call.operation)));
+    }
+  }
+
   std::unique_ptr<Record> record_;
+  ProgramTransport& transport_;
   detail::CallExchange* exchange_;
   std::unique_ptr<Pending> compared_in_memory_;
   std::shared_ptr<detail::CallExchange::Comparison> compared_;
@@ -128,7 +139,7 @@ void ProgramTransport::run(const Call& call, Waiter& waiter) {
 void ProgramTransport::queue(const Call& call, Waiter& waiter) {
   try {
     own_->run(call, waiter);
-  } catch (const std::exception&) {
+  } catch (...) {
     fail(waiter.activity_of(call));
   }
 }
@@ -187,15 +198,18 @@ void ProgramTransport::carry(const Call& call, Waiter& waiter, std::uint64_t num
 // Rethrows the exception that is being handled: an Error unchanged, any other exception as a
 // TransportError.
 void ProgramTransport::fail(const std::string& activity) const {
+  std::string what = "an exception that is no std::exception";
   try {
     throw;
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {
-    std::throw_with_nested(TransportError{
-        fmt::format("{}: transport '{}': {}", activity, identity_.name, error.what()),
-        "the group is broken; the cause may be on another member"});
+    what = error.what();
+  } catch (...) {
   }
+  std::throw_with_nested(
+      TransportError{fmt::format("{}: transport '{}': {}", activity, identity_.name, what),
+                     "the group is broken; the cause may be on another member"});
 }
 
 std::unique_ptr<Pending> ProgramTransport::start(const Call& call) {
@@ -209,12 +223,6 @@ std::unique_ptr<Pending> ProgramTransport::start(const Call& call) {
     if (meeting_.exchange != nullptr) meeting_.exchange->end(std::make_exception_ptr(why));
     fail(fmt::format("{}, asynchronous", to_string(call.operation)));
   }
-}
-
-void ProgramTransport::advance() {
-  if (meeting_.shared != nullptr) meeting_.shared->advance();
-  if (meeting_.exchange != nullptr) meeting_.exchange->advance();
-  own_->advance();
 }
 
 }  // namespace rankmesh

@@ -102,6 +102,7 @@ class ShmTransport::PendingMessage final : public Pending {
   [[nodiscard]] bool is_in_mpi() const override {
     return large_in_ != nullptr || large_out_ != nullptr;
   }
+  void advance_beside_mpi() override { transport_.messages_->advance(); }
   void cancel() override {
     if (halves_.sends) return;
     transport_.messages_->advance();

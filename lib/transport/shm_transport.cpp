@@ -22,7 +22,7 @@ constexpr int pauses_on_shared_core = 8;
 // progress in MPI and answers questions.
 constexpr int yields = 200;
 // How often an unfinished operation is polled between two checks for members that have left.
-constexpr int polls_per_look = 16;
+constexpr int polls_per_leaving_look = 16;
 
 }  // namespace
 
@@ -51,7 +51,7 @@ class ShmTransport::Operation final : public Pending {
   [[nodiscard]] std::vector<std::int64_t> awaited() const override {
     return transport_.engine_.awaited();
   }
-  [[nodiscard]] bool is_backlogged() const override {
+  [[nodiscard]] bool is_polled() const override {
     const shm::Progress& progress = record_->progress;
     return progress.published < progress.steps || progress.may_grow();
   }
@@ -184,7 +184,7 @@ bool ShmTransport::try_to_complete(const shm::Progress& progress) {
   if (progress.is_complete()) return true;
   if (!engine_.is_halted()) engine_.advance();
   if (progress.is_complete()) return true;
-  if (++polls_ % polls_per_look == 0) engine_.look_for_closed_members();
+  if (++polls_ % polls_per_leaving_look == 0) engine_.look_for_closed_members();
   throw_if_ended();
   throw_if_unreadable(engine_.failed_read());
   return false;

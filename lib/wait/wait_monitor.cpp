@@ -10,7 +10,7 @@
 
 #include "detail/monitor_state.hpp"
 #include "detail/open_monitors.hpp"
-#include "detail/progress_in_waits.hpp"
+#include "detail/progress.hpp"
 #include "detail/vigil.hpp"
 #include "mpi/detail/returned_errors.hpp"
 #include "mpi/detail/unfinished.hpp"
@@ -172,7 +172,7 @@ void WaitMonitor::wait(const std::function<bool()>& done, const WaitPoint& point
   };
   Deadline next_look{longest_between_looks};
   for (int polls = 1; !is_done(); ++polls) {
-    detail::progress_in_waits();
+    detail::advance_everything(state_->context == nullptr ? nullptr : state_->context->lock);
     if (polls % polls_per_look == 0 || next_look.passed() || deadline.passed()) {
       vigil.look();
       next_look = Deadline{longest_between_looks};

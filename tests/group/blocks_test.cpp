@@ -88,9 +88,6 @@ TEST_CASE("invalid blocks throw UsageError") {
     if (tp.is_first())
       CHECK_THROWS_WITH_AS(tp.gather_v(in, out, Blocks{counts, displacements}, 0),
                            doctest::Contains("of out overlap"), UsageError);
-    if (tp.is_first())
-      CHECK_THROWS_WITH_AS(tp.recv(in, 0), doctest::Contains("the source is the caller itself"),
-                           UsageError);
   }
   counts.push_back(1);
   CHECK_THROWS_WITH_AS(tp.all_gather_v(in, out, counts), doctest::Contains("counts and"),

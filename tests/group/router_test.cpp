@@ -28,6 +28,7 @@ namespace {
 class Done final : public Pending {
  public:
   bool test() override { return true; }
+  [[nodiscard]] bool is_polled() const override { return false; }
 };
 
 // A transport that transfers nothing and records the calls.
@@ -196,7 +197,6 @@ TEST_CASE("the fast check accepts no call that the full check rejects") {
   CHECK_THROWS_AS(f.group->broadcast(part(0, 4), RankInGroup{-1}), UsageError);
   CHECK_THROWS_AS(f.group->reduce(part(0, 4), part(2, 4), RankInGroup{1}), UsageError);
   CHECK_THROWS_AS(f.group->gather(part(0, 4), part(2, 12), RankInGroup{1}), UsageError);
-  CHECK_THROWS_AS(f.group->send(part(0, 4), 1), UsageError);
   CHECK_THROWS_AS(f.group->send(part(0, 4), 0, -1), UsageError);
   CHECK_THROWS_AS(f.group->recv(part(0, 4), 3), UsageError);
   CHECK_THROWS_AS(f.group->scatter(part(0, 12), part(0, 4), RankInGroup{1}),

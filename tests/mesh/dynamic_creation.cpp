@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Groups that are created while the mesh is open. Inside a node, they create no communicator before
-// native_mpi() asks for it; the calls of MPI are counted through its profiling interface. The tags,
-// the memory and the files of closed groups are used again.
+// Groups that are created while the mesh is open. Each creates one communicator, and no operation
+// creates one; the calls of MPI are counted through its profiling interface. The memory and the
+// files of closed groups are used again.
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -16,6 +16,7 @@
 
 #include "mpi_calls.hpp"
 #include "rankmesh/exchange/message.hpp"
+#include "rankmesh/mpi/error.hpp"
 #include "rankmesh/rankmesh.hpp"
 
 using rankmesh::GroupCoordinator;
@@ -24,7 +25,6 @@ using rankmesh::Rank;
 
 namespace {
 
-constexpr int tags = 32768;  // of a group on the communicator of the mesh
 int own_rank = 0;
 long nodes = 1;  // of the job
 bool is_right = true;
@@ -41,7 +41,6 @@ std::vector<Rank> first_ranks(int count) {
   return ranks;
 }
 
-// Groups that span nodes have communicators from the beginning.
 bool spans_nodes(const Mesh& mesh, const rankmesh::RankSet& ranks) {
   return mesh.placement().nodes_of(ranks) > 1;
 }
@@ -122,20 +121,32 @@ void use_both(GroupCoordinator& one, GroupCoordinator& other) {
 }
 
 // The formula of docs/performance.md: a note to each other member; then the first member tells the
-// others where the memory is.
+// others where the memory is. Members close the group in this memory.
 void check_messages(Mesh& mesh, int size) {
   calls.sends = 0;
   const auto group = mesh.new_group(first_ranks(size));
   expect(calls.sends == (own_rank == 0 ? 2 : 1) * (size - 1),
          "new_group sends " + std::to_string(calls.sends) + " messages");
+  calls.sends = calls.barriers = 0;
   mesh.close(*group);
+  expect(calls.sends == 0 && calls.barriers == 0, "close of a group communicates only in memory");
 }
 
-void check_native(const Mesh& mesh, GroupCoordinator& group) {
-  calls.creations = 0;
+// Members without shared memory close a group with one barrier.
+void check_barrier(int size) {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", {.check = false}};
+  const auto group = mesh.new_group(first_ranks(size));
+  calls.sends = calls.barriers = 0;
+  mesh.close(*group);
+  expect(calls.barriers == (nodes > 1 ? 1 : 0), "close of a group has one barrier");
+  mesh.close();
+}
+
+// native_mpi() is local: it creates nothing and sends nothing.
+void check_native(GroupCoordinator& group) {
+  calls.creations = calls.sends = 0;
   MPI_Comm comm = group.native_mpi();
-  const long expected = spans_nodes(mesh, group.ranks()) ? 0 : 1;
-  expect(calls.creations == expected, "native_mpi() creates one communicator");
+  expect(calls.creations == 0 && calls.sends == 0, "native_mpi() is local");
   int size = 0;
   int rank = -1;
   MPI_Comm_size(comm, &size);
@@ -145,7 +156,7 @@ void check_native(const Mesh& mesh, GroupCoordinator& group) {
   int sum = 1;
   MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_INT, MPI_SUM, comm);
   expect(sum == size, "a collective of the program on native_mpi()");
-  expect(group.native_mpi() == comm && calls.creations == expected, "native_mpi() creates it once");
+  expect(group.native_mpi() == comm, "native_mpi() returns one communicator");
 }
 
 void check_operations(bool check, int size) {
@@ -158,9 +169,9 @@ void check_operations(bool check, int size) {
   std::vector<std::vector<Rank>> pairs;  // each rank is in two of them
   for (int r = 0; r + 1 < size; ++r) pairs.push_back({r, r + 1});
   const auto groups = mesh.new_groups(pairs);
-  long expected = is_inside ? 0 : 2;
-  for (const auto& group : groups)
-    if (group != nullptr && spans_nodes(mesh, group->ranks())) ++expected;
+  const long expected =
+      2 + std::ranges::count_if(groups, [](const auto& group) { return group != nullptr; });
+  expect(calls.creations == expected, "new_group creates one communicator");
   for (const auto& group : {one, other}) {
     use_collectives(*group, group->name());
     use_messages(*group, group->name());
@@ -171,10 +182,10 @@ void check_operations(bool check, int size) {
       use_collectives(*group, group->name());
       use_messages(*group, group->name());
     }
-  expect(calls.creations == expected, "new_group and operations create no communicator in a node");
-  check_native(mesh, *one);
+  expect(calls.creations == expected, "operations create no communicator");
+  check_native(*one);
   for (const auto& group : groups)
-    if (group != nullptr) check_native(mesh, *group);
+    if (group != nullptr) check_native(*group);
   use_collectives(*one, "one");
   use_messages(*one, "one");
   use_both(*one, *other);
@@ -183,39 +194,39 @@ void check_operations(bool check, int size) {
   mesh.close();
 }
 
-// Creates a group on a mesh of these options, and counts the communicators.
-long created_with(const rankmesh::MeshOptions& options, int size) {
-  Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
-  calls.creations = 0;
-  // No rule of routes names a dynamic group, even if it has the name of a family.
-  const auto group = mesh.new_group(first_ranks(size), "tp");
-  use_collectives(*group, group->name());
-  const long result = calls.creations;
-  use_messages(*group, group->name());
+// When MPI has no more communicators, the error says so on all members, and nothing else is broken.
+void check_too_many(int size) {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
+  const auto one = mesh.new_group(first_ranks(size), "one");
+  calls.creations_left = 0;
+  std::string text;
+  std::string hint;
+  try {
+    (void)mesh.new_group(first_ranks(size), "other");
+  } catch (const rankmesh::mpi::MpiError& error) {
+    text = error.message();
+    hint = error.hint();
+  }
+  calls.creations_left = -1;
+  expect(text.starts_with("the communicator of 'other' cannot be created: "), "too many: " + text);
+  expect(hint.find("close groups and meshes") != std::string::npos, "too many, hint: " + hint);
+  use_collectives(*one, "when there are too many");
+  mesh.close(*one);
+  const auto next = mesh.new_group(first_ranks(size), "next");
+  use_collectives(*next, "after there were too many");
+  mesh.close(*next);
   mesh.close();
-  return result;
 }
 
-// What gives a communicator to groups of the mesh does so in groups that are created later.
-void check_needs(int size) {
-  expect(created_with({.communicators = rankmesh::Communicators::all}, size) == 1,
-         "the option for communicators in all groups");
-  expect(created_with({.routes = "*.*:host=mpi"}, size) == 1, "a rule for MPI in all groups");
-  const long spanning = nodes > 1 ? 1 : 0;
-  expect(created_with({.routes = "tp.*:host=mpi"}, size) == spanning, "a rule for a family");
-}
-
-// If the memory of a group cannot be created, it gets a communicator, and MPI carries its calls.
+// If the memory of a group cannot be created, MPI carries its calls.
 void check_without_memory(int size) {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
   rlimit before{};
   getrlimit(RLIMIT_FSIZE, &before);
   const rlimit none{0, before.rlim_max};
   if (own_rank == 0) setrlimit(RLIMIT_FSIZE, &none);
-  calls.creations = 0;
   const auto group = mesh.new_group(first_ranks(size));
   setrlimit(RLIMIT_FSIZE, &before);
-  expect(calls.creations == 1, "a group without shared memory");
   use_collectives(*group, "a group without shared memory");
   use_messages(*group, "a group without shared memory");
   mesh.close(*group);
@@ -226,7 +237,7 @@ void check_without_memory(int size) {
 // this attempt does not disturb the next one.
 void check_late_member(int size) {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", {.timeout = rankmesh::Deadline::Duration{1}}};
-  calls.creations = calls.receives = 0;
+  calls.receives = 0;
   const int late = size - 1;
   if (own_rank == late) calls.late_receive = size;           // after the notes of the others
   const std::string name = own_rank == 0 ? "lake" : "pool";  // a name is local
@@ -246,24 +257,7 @@ void check_late_member(int size) {
   const auto group = mesh.new_group(first_ranks(size), name);
   use_collectives(*group, "after a late member");
   use_messages(*group, "after a late member");
-  expect(calls.creations == 0, "after a late member, no communicator");
   mesh.close(*group);
-  mesh.close();
-}
-
-// MPI has tags for two groups: that of the mesh, and one more.
-void check_few_tags(int size) {
-  Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
-  calls.creations = 0;
-  const auto one = mesh.new_group(first_ranks(size), "one");
-  expect(calls.creations == 0, "the last tags");
-  const auto other = mesh.new_group(first_ranks(size), "other");
-  expect(calls.creations == 1, "no tags are left");
-  use_both(*one, *other);
-  mesh.close(*one);
-  const auto next = mesh.new_group(first_ranks(size), "next");
-  expect(calls.creations == 1, "the tags of the closed group");
-  use_both(*next, *other);
   mesh.close();
 }
 
@@ -285,11 +279,9 @@ void check_reuse(bool check, int size, int group_count) {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", {.check = check}};
   const long files = open_files();
   const long mappings = mappings_of_groups();
-  calls.creations = 0;
-  calls.highest_tag = 0;
   auto kept = mesh.new_group(first_ranks(size));
   for (int i = 0; i < group_count; ++i) {
-    // The oldest of two groups is closed first, so the numbers alternate.
+    // The oldest of two groups is closed first.
     auto next = mesh.new_group(first_ranks(size));
     std::vector<int> large(5000, i), received(large.size());
     next->send_recv(large, received, rankmesh::next, rankmesh::prev);
@@ -299,58 +291,31 @@ void check_reuse(bool check, int size, int group_count) {
     kept = next;
   }
   mesh.close(*kept);
-  expect(calls.creations == (nodes > 1 ? group_count + 1 : 0),
-         "groups that are created and closed create no communicator in a node");
-  // The mesh has one group, and two dynamic ones at a time.
-  expect(calls.highest_tag < 4 * tags, "the highest tag is " + std::to_string(calls.highest_tag));
   expect(open_files() == files, "descriptors of closed groups");
   expect(mappings_of_groups() == mappings, "memory of closed groups");
   mesh.close();
 }
 
-// A message that nobody receives is not taken for a message of a later group. In groups of this
-// size, MPI carries all messages.
-void check_stray(int size) {
-  Mesh mesh{MPI_COMM_WORLD, "tp=auto", {.check = false}};
-  for (int i = 0; i < 3; ++i) {
-    const auto group = mesh.new_group(first_ranks(size));
-    const int value = i;
-    int received = -1;
-    group->send_recv(std::span{&value, 1}, std::span{&received, 1}, rankmesh::next, rankmesh::prev);
-    expect(received == i, "a message of the group, after strays of closed groups");
-    const int stray = 100 + i;
-    group->send(std::span{&stray, 1}, rankmesh::next);
-    mesh.close(*group);
-  }
-  mesh.close();
-}
-
 void check_all(int size) {
   for (const bool check : {false, true}) check_operations(check, size);
-  check_needs(size);
+  check_barrier(size);
+  check_too_many(size);
   check_without_memory(size);
   if (nodes == 1) check_late_member(size);
   for (const bool check : {false, true}) check_reuse(check, size, std::min(1000, 2000 / size));
-  if (size > 16) check_stray(size);
 }
 
 }  // namespace
 
-// Without arguments: on one node. `few-tags`: with an MPI library that has few tags. Otherwise: the
-// number of nodes.
+// Without arguments: on one node. Otherwise: the number of nodes.
 int main(int argc, char** argv) {
   // An Environment would end the job, because an attempt that failed leaves a receive in MPI.
   MPI_Init(&argc, &argv);
-  const bool has_few_tags = argc > 1 && argv[1] == std::string{"few-tags"};
-  if (has_few_tags) calls.highest_of_few = 3 * tags - 1;  // for the control plane and two groups
-  if (argc > 1 && !has_few_tags) nodes = std::stol(argv[1]);
+  if (argc > 1) nodes = std::stol(argv[1]);
   int size = 0;
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   MPI_Comm_rank(MPI_COMM_WORLD, &own_rank);
-  if (has_few_tags)
-    check_few_tags(size);
-  else
-    check_all(size);
+  check_all(size);
   int wrong = is_right ? 0 : 1;
   PMPI_Allreduce(MPI_IN_PLACE, &wrong, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
   MPI_Finalize();

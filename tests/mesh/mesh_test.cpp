@@ -44,40 +44,24 @@ TEST_CASE("rank in group equals the coordinate on a reversed communicator") {
 }
 
 TEST_CASE("the communicator of a group belongs to the mesh, returns errors and stays the same") {
-  for (const Communicators communicators : {Communicators::as_needed, Communicators::all}) {
-    MeshOptions options;
-    options.communicators = communicators;
-    Mesh mesh{MPI_COMM_WORLD, "dp=1,tp=auto", options};
-    GroupCoordinator& tp = mesh["tp"];
-    const MPI_Comm native = tp.native_mpi();
-    CHECK(tp.native_mpi() == native);
-    MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
-    MPI_Comm_get_errhandler(native, &handler);
-    CHECK((tp.size() == 1 || handler == MPI_ERRORS_RETURN));
-    MPI_Errhandler_free(&handler);
-    // The operations of the group go on as before, and those of MPI beside them.
-    std::vector<double> values(100000, 1.0);
-    Work work = tp.all_reduce_async(values);
-    int sum = 1;
-    MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_INT, MPI_SUM, native);
-    CHECK(sum == size());
-    CHECK(sum_of(tp, 1) == size());
-    work.wait();
-    CHECK(values.back() == size());
-    mesh.close();
-  }
-}
-
-TEST_CASE("ranks that choose communicators differently do not open a mesh") {
-  MeshOptions options;
-  if (rank() == 0) options.communicators = Communicators::all;
-  NEEDS_RANKS(2);
-  try {
-    const Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
-    FAIL("opened");
-  } catch (const MismatchError& error) {
-    CHECK_CONTAINS(error.message(), "option communicators");
-  }
+  Mesh mesh{MPI_COMM_WORLD, "dp=1,tp=auto"};
+  GroupCoordinator& tp = mesh["tp"];
+  const MPI_Comm native = tp.native_mpi();
+  CHECK(tp.native_mpi() == native);
+  MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
+  MPI_Comm_get_errhandler(native, &handler);
+  CHECK((tp.size() == 1 || handler == MPI_ERRORS_RETURN));
+  MPI_Errhandler_free(&handler);
+  // The operations of the group go on as before, and those of MPI beside them.
+  std::vector<double> values(100000, 1.0);
+  Work work = tp.all_reduce_async(values);
+  int sum = 1;
+  MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_INT, MPI_SUM, native);
+  CHECK(sum == size());
+  CHECK(sum_of(tp, 1) == size());
+  work.wait();
+  CHECK(values.back() == size());
+  mesh.close();
 }
 
 TEST_CASE(

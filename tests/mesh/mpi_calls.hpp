@@ -3,11 +3,11 @@
 #pragma once
 
 struct MpiCalls {
-  long creations = 0;      // of communicators
-  long sends = 0;          // of messages between two ranks
-  int highest_tag = 0;     // of these messages
-  long receives = 0;       // of messages between two ranks, by MPI_Recv
-  long late_receive = 0;   // the number of the one before which this rank sleeps; 0: it does not
-  int highest_of_few = 0;  // the highest tag that MPI says it has; 0: what it has
+  long creations = 0;        // of communicators
+  long creations_left = -1;  // before MPI_Comm_create_group fails; -1: it does not
+  long sends = 0;            // of messages between two ranks
+  long barriers = 0;         // by MPI_Ibarrier
+  long receives = 0;         // of messages between two ranks, by MPI_Recv
+  long late_receive = 0;     // the number of the one before which this rank sleeps; 0: it does not
 };
 extern MpiCalls calls;

@@ -83,27 +83,16 @@ void use(rankmesh::GroupCoordinator& group) {
   group.broadcast_async(large, 0).wait();
 }
 
-// @param communicators  Which groups are to have communicators of their own.
-bool check(const std::string& mesh_text, long nodes,
-           rankmesh::Communicators communicators = rankmesh::Communicators::as_needed) {
+bool check(const std::string& mesh_text, long nodes) {
   rankmesh::MeshOptions options;
   options.devices = rankmesh::DeviceUse::off;
   options.check = false;  // it sends messages when groups are closed
-  options.communicators = communicators;
   calls.clear();
   rankmesh::Mesh mesh{MPI_COMM_WORLD, mesh_text, options};
   // The agreement; the facts of all ranks; the communicator of the mesh; in each node, where its
-  // memory is; the groups of this rank, without those inside its node.
+  // memory is; the groups of this rank.
   const rankmesh::Placement& placement = mesh.placement();
-  long groups = 0;
-  long without = 0;  // communicator
-  for (const rankmesh::CommunicatorUse& use : mesh.plan().communicators(mesh.rank())) {
-    const bool is_inside = placement.nodes_of(use.ranks) == 1;
-    if (is_inside && communicators == rankmesh::Communicators::as_needed)
-      ++without;
-    else
-      ++groups;
-  }
+  const long groups = std::ssize(mesh.plan().communicators(mesh.rank()));
   const int node = placement.node(mesh.rank());
   long on_node = 0;
   for (int r = 0; r < placement.world_size(); ++r) on_node += placement.node(r) == node ? 1 : 0;
@@ -118,16 +107,13 @@ bool check(const std::string& mesh_text, long nodes,
   bool is_right = is_as_expected(("open " + mesh_text).c_str(), expected);
   for (const rankmesh::GroupFamily& family : mesh.plan().families())
     if (mesh[family.name()].size() > 1) use(mesh[family.name()]);
-  for (const char* name : {"Comm_create", "Comm_create_group", "Comm_split", "Comm_dup"})
-    if (calls[name] != (expected.contains(name) ? expected[name] : 0)) is_right = false;
-  // A group gets a communicator when the program asks for it.
-  calls.clear();
   for (const rankmesh::GroupFamily& family : mesh.plan().families())
     (void)mesh[family.name()].native_mpi();
-  is_right = calls["Comm_create_group"] == without && is_right;
+  for (const char* name : {"Comm_create", "Comm_create_group", "Comm_split", "Comm_dup"})
+    if (calls[name] != (expected.contains(name) ? expected[name] : 0)) is_right = false;
   calls.clear();
   mesh.close();
-  expected = {{"Comm_free", groups + without + 1}};
+  expected = {{"Comm_free", groups + 1}};
   // Ranks on one node meet in its memory.
   if (nodes > 1) expected["Iallreduce"] = 1;
   is_right = is_as_expected(("close " + mesh_text).c_str(), expected) && is_right;
@@ -144,11 +130,7 @@ int main(int argc, char** argv) {
   bool is_right = check("dp=1,tp=" + std::to_string(size), nodes);
   is_right = check("dp=auto,tp=1", nodes) && is_right;
   if (size % 16 == 0)
-    for (const auto communicators :
-         {rankmesh::Communicators::as_needed, rankmesh::Communicators::all})
-      is_right =
-          check("pp=2,dp=2,cp=2,ep=2,tp=" + std::to_string(size / 16), nodes, communicators) &&
-          is_right;
+    is_right = check("pp=2,dp=2,cp=2,ep=2,tp=" + std::to_string(size / 16), nodes) && is_right;
   int wrong = is_right ? 0 : 1;
   PMPI_Allreduce(MPI_IN_PLACE, &wrong, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
   return wrong == 0 ? 0 : 1;

@@ -89,27 +89,6 @@ TEST_CASE("a Work in shared memory that never ends times out") {
   wait_for_all();
 }
 
-TEST_CASE("a rank that skips native_mpi is named, if the communicator has to be created") {
-  Mesh mesh{MPI_COMM_WORLD, "tp=auto", shared_memory()};
-  wait_for_all();
-  if (rank() != last())
-    names_the_last([&] { (void)mesh["tp"].native_mpi(); }, "tp.barrier(), call 1 ");
-  wait_for_all();
-}
-
-TEST_CASE("native_mpi and another call of the same group are a mismatch") {
-  Mesh mesh{MPI_COMM_WORLD, "tp=auto", shared_memory()};
-  const auto error = thrown_by<MismatchError>([&] {
-    if (rank() == last())
-      (void)mesh["tp"].all_reduce(rank());
-    else
-      (void)mesh["tp"].native_mpi();
-  });
-  CHECK_CONTAINS(error.message(), "tp.barrier");
-  CHECK_CONTAINS(error.message(), "tp.all_reduce");
-  wait_for_all();
-}
-
 TEST_CASE("a rank that skips an allocation of symmetric memory is named") {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", shared_memory()};
   wait_for_all();

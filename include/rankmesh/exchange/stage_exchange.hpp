@@ -54,8 +54,8 @@ StageMove from_next(Out&& values) {
 /// The options of a StageExchange.
 struct StageExchangeOptions {
   /// If true, the last stage is followed by the first stage, as interleaved schedules (virtual
-  /// stages) require. If false, the first and the last stage skip the moves that would leave the
-  /// pipeline.
+  /// stages) require. A pipeline of one stage then sends to itself. If false, the first and the last
+  /// stage skip the moves that would leave the pipeline.
   bool ring = false;
   /// The tag of forward moves on host memory. Backward moves use the tag `tag` + 1.
   int tag = 0;
@@ -75,8 +75,7 @@ struct StageExchangeOptions {
 class RANKMESH_API StageExchange {
  public:
   /// Creates the exchange. Local.
-  /// @throws UsageError if `ring` is set in a pipeline of one stage, or if `tag` is not in 0 ..
-  /// 16382.
+  /// @throws UsageError if `tag` is not in 0 .. 16382.
   explicit StageExchange(GroupCoordinator& stages, StageExchangeOptions options = {});
 
   /// Starts the moves; does not block. Buffers in host memory must stay valid until the returned
@@ -146,6 +145,7 @@ class RANKMESH_API StageExchange {
  private:
   [[nodiscard]] bool leaves_pipeline(const StageMove& move) const;
   [[nodiscard]] Call call_of(const StageMove& move, StreamRef stream) const;
+  void copy_on_device(std::span<const StageMove> moves, StreamRef stream);
 
   GroupCoordinator& stages_;
   StageExchangeOptions options_;

@@ -112,12 +112,8 @@ class RANKMESH_API GroupCoordinator : public NearMisses {
   /// Returns whether this rank is the last member.
   [[nodiscard]] bool is_last() const noexcept { return self_.value() + 1 == size_; }
 
-  /// Returns the group's MPI communicator, which the mesh owns and close() frees. For a group of
-  /// one rank, returns MPI_COMM_SELF. Call the function on all members, in the same order relative
-  /// to the group's other operations. A group inside one node usually has no communicator (see
-  /// MeshOptions::communicators). In this case the first call creates it; this is collective over
-  /// the group, and blocks. The creation begins with a barrier of the group. The deadline and the
-  /// errors of this barrier apply. Later calls are local.
+  /// Returns the group's MPI communicator, which the mesh owns and close() frees. Local. For a
+  /// group of one rank, returns MPI_COMM_SELF.
   ///
   /// The error handler of the communicator is MPI_ERRORS_RETURN; rankmesh relies on it, so the
   /// program must not set another one. An adopted communicator keeps the handler of the program.
@@ -126,8 +122,6 @@ class RANKMESH_API GroupCoordinator : public NearMisses {
   ///   group's other operations.
   /// - The tags of messages must be less than 16384, and must differ from the tags of every send()
   ///   and recv() that is in flight.
-  /// @throws MismatchError if other members make another call of the group instead.
-  /// @throws TimeoutError if members are missing at the deadline of the barrier.
   /// @throws ClosedError if the mesh or the group is closed.
   [[nodiscard]] MPI_Comm native_mpi() const;
   /// Returns the group's NCCL communicator (an ncclComm_t), which the mesh owns. For a group of one

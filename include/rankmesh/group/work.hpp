@@ -2,7 +2,10 @@
 // The handle of an asynchronous operation.
 #pragma once
 
+#include <cstddef>
 #include <memory>
+#include <optional>
+#include <span>
 #include <type_traits>
 #include <utility>
 
@@ -15,6 +18,7 @@ namespace rankmesh {
 namespace detail {
 struct AsyncOperation;
 struct MeshRuntime;
+struct WorkAccess;
 }  // namespace detail
 
 /// Refers to an operation that an `_async` function has started. The buffers must stay valid until
@@ -22,14 +26,15 @@ struct MeshRuntime;
 /// and Mesh::close() waits for it; receives on host memory for which no message has arrived are
 /// cancelled. Copies of a Work refer to the same operation.
 ///
-/// Host memory: rankmesh has no helper threads, so an operation makes progress only inside test(),
-/// wait(), Mesh::progress() and blocking operations of the mesh. An operation that MPI carries out
-/// also makes progress inside calls of MPI. A program that calls blocking MPI functions itself
-/// before it waits for an operation should route its asynchronous operations to MPI
-/// (docs/routes.md). Otherwise other members may wait for the operation for ever. In a group inside
-/// one node, MPI makes progress for at most 32 operations at a time (fewer for v-forms of large
-/// groups, see docs/shared-memory.md). Further operations make progress only inside calls of
-/// rankmesh, like operations in shared memory.
+/// Host memory: rankmesh has no helper threads. An operation makes progress while the thread that
+/// has issued it waits in rankmesh, whatever it waits for and in whatever mesh, and in every test()
+/// of any Work of this thread (docs/waits.md). An operation that MPI carries out also makes
+/// progress inside calls of MPI. A program that calls blocking MPI functions itself before it waits
+/// for an operation should route its asynchronous operations to MPI (docs/routes.md). Otherwise
+/// other members may wait for the operation for ever. In a group inside one node, MPI makes
+/// progress for at most 32 operations at a time (fewer for v-forms of large groups, see
+/// docs/shared-memory.md). Further operations make progress only inside calls of rankmesh, like
+/// operations in shared memory.
 ///
 /// Device memory: the operation runs on the group's own stream. It runs after the work that was on
 /// the caller's stream when the operation was issued.
@@ -44,7 +49,9 @@ class RANKMESH_API Work {
        std::shared_ptr<detail::MeshRuntime> runtime)
       : operation_{std::move(operation)}, runtime_{std::move(runtime)} {}
 
-  /// Makes progress. Returns true once the operation is complete. Never blocks.
+  /// Returns true once the operation is complete. Never blocks. If it is not complete, a few other
+  /// operations of this thread make progress, too, in all its meshes. In a loop that only tests,
+  /// the process lets others have the core, so the loop needs no pause.
   /// @throws the exception with which the operation failed.
   [[nodiscard]] bool test();
   /// Waits for the operation. On host memory, blocks until the operation is complete, at most for
@@ -76,9 +83,30 @@ class RANKMESH_API Work {
       Number) {}
 
  private:
+  friend struct detail::WorkAccess;
+  friend RANKMESH_API std::optional<std::size_t> wait_any(std::span<Work>, Deadline::Duration);
+  friend RANKMESH_API std::optional<std::size_t> wait_any(std::span<Work>);
+  [[nodiscard]] bool test_alone();
+
   std::shared_ptr<detail::AsyncOperation> operation_;  // null if the operation is complete
   std::shared_ptr<detail::MeshRuntime> runtime_;
 };
+
+/// Waits until one of several operations is complete. The operations may belong to different groups
+/// and meshes of this thread. Blocks the host, also for operations on device memory.
+/// @param works  Works that refer to no operation are left out: default ones, and those that an
+/// earlier call has returned. So a loop gets each operation once.
+/// @param timeout  The time limit in seconds.
+/// @return The index of the Work whose operation is complete; the Work refers to no operation
+/// afterwards. Nothing if no Work refers to an operation.
+/// @throws the exception with which one of the operations failed.
+/// @throws UsageError if one of the operations belongs to an NcclGroup that has not ended.
+/// @throws TimeoutError if no operation is complete when `timeout` passes, or if a rank that one of
+/// them needs has ended or given up. The operations continue.
+[[nodiscard]] RANKMESH_API std::optional<std::size_t> wait_any(std::span<Work> works,
+                                                               Deadline::Duration timeout);
+/// Does the same, with the timeout of the mesh of the first operation.
+[[nodiscard]] RANKMESH_API std::optional<std::size_t> wait_any(std::span<Work> works);
 
 /// Refers to an operation and owns the container that was moved into it.
 template <class Memory>

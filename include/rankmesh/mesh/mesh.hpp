@@ -74,6 +74,8 @@ class RANKMESH_API Mesh : public MeshNearMisses {
   /// rank fails. The text is the same on every rank.
   /// @throws TimeoutError if some ranks do not take part. The error names the missing ranks.
   /// @throws UsageError if `world` is null or an intercommunicator, or if MPI is not active.
+  /// @throws mpi::MpiError if MPI cannot create a communicator, for example because this process
+  /// has as many as MPI allows.
   ///
   /// After an exception, no communicator of the mesh remains open.
   Mesh(MPI_Comm world, std::string_view mesh, MeshOptions options = {});
@@ -228,16 +230,16 @@ class RANKMESH_API Mesh : public MeshNearMisses {
   /// common must create these groups in the same global order. The group stays open until the
   /// program closes the group or the mesh.
   ///
-  /// Cost: k-1 messages of 320 bytes from each of k members. If the members share memory, it is
-  /// created with 3 (k-1) small messages more, all to or from the first member; the group has no
-  /// communicator of its own unless something needs one (see MeshOptions::communicators).
-  /// Otherwise, one MPI_Comm_create_group.
+  /// Cost: k-1 messages of 320 bytes from each of k members, and one MPI_Comm_create_group. If the
+  /// members share memory, the first one sends k-1 small messages more.
   /// @param ranks  A list of ranks of the mesh. It must be the same on every member.
   /// @param name   A name for the group, for use in messages. If `name` is empty, the group is
   ///               called `group(<ranks>)`.
   /// @throws UsageError if the list does not contain this rank, or if it contains a rank outside
   /// the mesh.
   /// @throws TimeoutError if some members do not take part. The error names the missing members.
+  /// @throws mpi::MpiError if MPI cannot create the communicator, for example because there are too
+  /// many in this process.
   std::shared_ptr<GroupCoordinator> new_group(std::span<const Rank> ranks, std::string name = {});
   /// Does the same for a list of ranks in braces.
   std::shared_ptr<GroupCoordinator> new_group(std::initializer_list<Rank> ranks,

@@ -28,19 +28,6 @@ enum class DeviceUse : std::uint8_t {
   required,
 };
 
-/// Says which groups get an MPI communicator of their own when they are created: with the mesh, or
-/// by Mesh::new_group().
-enum class Communicators : std::uint8_t {
-  /// Groups that need one. Groups that span nodes need one. Groups inside a node need one if the
-  /// mesh uses devices or transports of the program, or if a rule other than a default rule routes
-  /// calls of the group to MPI. All other groups use shared memory, and messages on the
-  /// communicator of the mesh. They are created in less time (docs/performance.md).
-  /// GroupCoordinator::native_mpi() creates the communicator of such a group.
-  as_needed,
-  /// All groups of two or more ranks.
-  all,
-};
-
 /// Holds the options of a mesh. All options except `log`, `stall` and `device` must be the same on
 /// every rank. If they differ, the constructor of the mesh throws MismatchError.
 struct MeshOptions {
@@ -100,8 +87,6 @@ struct MeshOptions {
   /// characters. A rule such as `*.*=NAME` makes calls use them. The mesh calls the factories for
   /// all its groups of at least two ranks, except adopted groups; see TransportFactory. At most 4.
   std::map<std::string, TransportFactory> transports{};
-  /// Says which groups get an MPI communicator of their own when the mesh is opened.
-  Communicators communicators = Communicators::as_needed;
   /// The largest count that is passed to an MPI function. Tests set a small value.
   std::int64_t largest_count = MpiTransport::default_largest_count;
 };

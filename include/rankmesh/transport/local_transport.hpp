@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The transport of groups of one rank.
+// The transport of what a rank exchanges only with itself.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string_view>
 
 #include "rankmesh/transport/transport.hpp"
 
 namespace rankmesh {
+
+namespace detail {
+class OwnMessages;
+}
 
 /// Describes the copy that carries out an operation in a group of one rank. If `out` has no
 /// elements, nothing is copied.
@@ -19,17 +24,28 @@ struct LocalCopy {
 /// Returns the copy that carries out a call in a group of one rank.
 [[nodiscard]] LocalCopy local_copy(const Call& call);
 
-/// Carries the operations of groups of one rank. Each operation is a copy. Host memory only.
+/// Carries the operations of groups of one rank, and the messages of a member to itself in any
+/// group. Each operation is a copy. A send never waits for its receive. Host memory only.
 class RANKMESH_API LocalTransport final : public Transport {
  public:
+  LocalTransport();
+  ~LocalTransport() override;
   [[nodiscard]] std::string_view name() const override { return "local"; }
   [[nodiscard]] record::Carrier carrier() const override { return record::Carrier::local; }
   [[nodiscard]] bool supports(const Call& call) const override;
+  /// @throws UsageError if the call receives a message that was not sent, so it would wait for
+  /// ever.
   void run(const Call& call, Waiter& waiter) override;
   [[nodiscard]] std::unique_ptr<Pending> start(const Call& call) override;
+  [[nodiscard]] bool is_polled() const override { return true; }
+  [[nodiscard]] std::optional<std::int64_t> arrived(RankInGroup from, int tag) override;
 
  private:
+  class PendingMessage;
+  void run_message(const Call& call, Waiter& waiter);
+
   std::uint64_t calls_ = 0;
+  std::unique_ptr<detail::OwnMessages> messages_;
 };
 
 }  // namespace rankmesh

@@ -6,30 +6,21 @@
 #include <limits>
 #include <memory>
 #include <optional>
-#include <string>
 #include <string_view>
-#include <vector>
 
-#include "rankmesh/mpi/members.hpp"
+#include "rankmesh/mpi/communicator.hpp"
 #include "rankmesh/transport/transport.hpp"
 
 namespace rankmesh {
 
 namespace detail {
 class RecordedCall;
-class PendingMessages;
-struct SpareMemory;
 }  // namespace detail
 
 /// Carries all operations on host memory with MPI's own functions. Counts are 64-bit numbers. run()
 /// calls the blocking functions of MPI, and start() calls the non-blocking functions. For small
 /// messages, polling a non-blocking function takes about twice as long as calling the blocking
 /// function.
-///
-/// If the group has no communicator of its own, its collectives consist of messages between two
-/// members on the communicator of the mesh. If such a collective is asynchronous, only its first
-/// messages make progress in the program's own calls of MPI. Its other messages begin in test() or
-/// advance().
 ///
 /// Buffers can have any size. If a count is larger than `largest_count`, a reduction is divided
 /// into pieces of `largest_count` elements, and any other operation uses a derived datatype. A
@@ -41,22 +32,20 @@ class RANKMESH_API MpiTransport final : public Transport {
   /// The greatest count that is passed to MPI unchanged.
   static constexpr std::int64_t default_largest_count = std::int64_t{1} << 30;
 
-  /// Creates a transport for a group, whose communicator must outlive the transport. Local.
+  /// Creates a transport on the communicator of a group, which must outlive the transport. Local.
   /// @param largest_count  The largest count that is passed to an MPI function, from 1 to 2^31-1.
   ///                       Tests set a small value.
-  explicit MpiTransport(mpi::Members members, std::int64_t largest_count = default_largest_count);
+  explicit MpiTransport(const mpi::CommunicatorView& comm,
+                        std::int64_t largest_count = default_largest_count);
 
   [[nodiscard]] std::string_view name() const override { return "mpi"; }
   [[nodiscard]] record::Carrier carrier() const override { return record::Carrier::mpi; }
   [[nodiscard]] bool supports(const Call& call) const override;
-  [[nodiscard]] std::string how(const Call& call) const override;
   void validate(const Call& call) const override;
   /// MPI returns errors to this object, even if the program has set another error handler on the
   /// communicator. This does not hold if several threads may call MPI.
   void run(const Call& call, Waiter& waiter) override;
   [[nodiscard]] std::unique_ptr<Pending> start(const Call& call) override;
-  /// Continues the collectives that consist of messages.
-  void advance() override;
   [[nodiscard]] std::optional<std::int64_t> arrived(RankInGroup from, int tag) override;
   /// Runs a call that the caller has recorded, and updates its state in the record.
   void run_recorded(const Call& call, Waiter& waiter, detail::RecordedCall& recorded);
@@ -68,15 +57,11 @@ class RANKMESH_API MpiTransport final : public Transport {
 
  private:
   void carry(const Call& call);
-  [[nodiscard]] int next_tag();
 
   std::uint64_t calls_ = 0;
-  std::uint64_t carried_ = 0;                          // collectives as messages
-  std::vector<detail::PendingMessages*> as_messages_;  // those that are in flight
-  mpi::Members members_;
+  mpi::CommunicatorView comm_;
   std::int64_t largest_count_;
   bool is_foreign_;  // whether the communicator has a handler of the program
-  std::shared_ptr<detail::SpareMemory> spare_;  // of collectives as messages
 };
 
 }  // namespace rankmesh

@@ -38,10 +38,16 @@ class RANKMESH_API Pending {
   /// Returns whether MPI has begun the operation, so that it may use the buffers until the
   /// operation is complete.
   [[nodiscard]] virtual bool is_in_mpi() const { return false; }
-  /// Returns whether other members wait for something that this member does only in a later call of
-  /// rankmesh. Either this member has not announced the operation, because too many operations are
-  /// in flight, or it has not posted all messages of the operation.
-  [[nodiscard]] virtual bool is_backlogged() const { return false; }
+  /// Returns whether other members may wait for something that this member does only in a later
+  /// call of test(). It is false if MPI carries out the rest of the operation by itself, inside any
+  /// of its functions. rankmesh asks once, when the operation has been started. As long as the
+  /// operation is in flight, this rank does not block inside MPI, except in a collective whose
+  /// members have all arrived.
+  [[nodiscard]] virtual bool is_polled() const { return true; }
+  /// Makes progress without MPI, as far as that is possible. In contrast to the other functions,
+  /// another thread may call it while the thread that uses the mesh is blocked inside MPI. For the
+  /// transports of rankmesh.
+  virtual void advance_beside_mpi() {}
   /// Begins to cancel a receive. Local; never blocks. Afterwards test() returns true when the
   /// receive has ended, and was_cancelled() says how. By default the operation continues. Only the
   /// transports of rankmesh carry messages on host memory, so transports of a program do not
@@ -140,12 +146,9 @@ class RANKMESH_API Transport {
     return std::nullopt;
   }
 
-  /// Returns whether the transport is polled: its operations make progress only inside calls of
-  /// rankmesh, and not inside calls of MPI. In a polled transport, run() calls its Waiter to wait
-  /// for other members.
+  /// Returns whether run() calls its Waiter to wait for other members, and does not block inside
+  /// MPI before they have come.
   [[nodiscard]] virtual bool is_polled() const { return false; }
-  /// Makes progress on the operations that start() has started. Never blocks.
-  virtual void advance() {}
   /// Returns the number of collective calls of the group so far, if the transport sees all of them;
   /// otherwise 0.
   [[nodiscard]] virtual std::uint64_t calls() const { return 0; }

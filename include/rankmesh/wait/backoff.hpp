@@ -9,8 +9,14 @@
 #include <thread>
 
 #include "rankmesh/base/deadline.hpp"
+#include "rankmesh/export.hpp"
 
 namespace rankmesh {
+
+namespace detail {
+/// Advances the operations in flight of this thread, see wait/detail/progress.hpp.
+RANKMESH_API void advance_everything() noexcept;
+}  // namespace detail
 
 /// Pauses between the polls of one wait. The first pauses spin, the following pauses yield the core
 /// to other threads, and all later pauses sleep, for a thousandth of the time that the wait has
@@ -63,8 +69,8 @@ class Backoff {
   std::chrono::steady_clock::time_point begin_{};  // of the pauses that do not spin
 };
 
-/// Polls until `done` returns true or the deadline has passed. This function blocks, but it does
-/// not communicate.
+/// Polls until `done` returns true or the deadline has passed. This function blocks. Meanwhile the
+/// operations in flight of this thread make progress.
 /// @param done  a function that returns true when the wait is over. It is called at least once, and
 /// once more after the deadline has passed.
 /// @return true if `done` returned true; false if the deadline passed first.
@@ -72,6 +78,7 @@ template <class Condition>
 bool poll_until(Condition&& done, const Deadline& deadline, Backoff backoff = Backoff{}) {
   while (!done()) {
     if (deadline.passed()) return done();
+    detail::advance_everything();
     backoff.pause();
   }
   return true;

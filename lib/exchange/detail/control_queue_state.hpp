@@ -21,7 +21,7 @@
 #include "rankmesh/transport/shared_segment.hpp"
 #include "rankmesh/wait/backoff.hpp"
 #include "remote_sends.hpp"
-#include "wait/detail/progress_in_waits.hpp"
+#include "wait/detail/progress.hpp"
 
 namespace rankmesh::exchange {
 
@@ -72,11 +72,8 @@ struct ControlQueue::State {
                              [this] { return awaited(); }};
     for (int polls = 0; !done(); ++polls) {
       if (deadline.passed()) late(deadline);
-      if (polls % 64 == 63) {
-        runtime().in_flight.progress();
-        rankmesh::detail::progress_in_waits();
-        vigil.look();
-      }
+      rankmesh::detail::advance_everything(nullptr);
+      if (polls % 64 == 63) vigil.look();
       backoff.pause();
     }
   }

@@ -93,9 +93,6 @@ class CallDispatcher final : private Waiter {
   [[nodiscard]] DeviceTransport& device(std::string_view operation) const;
   /// Blocks the host until the stream is idle.
   void wait_for_stream(StreamRef stream);
-  /// Returns the group's communicator. If the group has none, creates one; this is collective over
-  /// the group, and blocks.
-  [[nodiscard]] MPI_Comm native_mpi();
   /// Throws ClosedError if the mesh or the group is closed.
   /// @param hint  The hint of the error.
   void require_open(const char* hint) const;
@@ -128,6 +125,8 @@ class CallDispatcher final : private Waiter {
   void run_on_device(const Call& call);
   void compare_on_device(const Call& call);
   void run_on_host(const Call& call);
+  /// Waits for the polled collectives of these meshes, each with the timeout of its group.
+  void finish_polled_collectives(const std::vector<std::shared_ptr<MeshRuntime>>& meshes);
   /// Returns the transport of the program that carries a call on device memory; null if none does.
   [[nodiscard]] Transport* program_transport(const Call& call) const;
   void run_on_program_device(const Call& call, Transport& transport);

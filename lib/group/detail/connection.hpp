@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The transports of one group, and its communicator if it has one.
+// The communicator and the transports of one group.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,6 @@
 #include "rankmesh/layout/batch_place.hpp"
 #include "rankmesh/layout/rank_set.hpp"
 #include "rankmesh/mpi/communicator.hpp"
-#include "rankmesh/mpi/members.hpp"
 #include "record/detail/recorded_call.hpp"
 #include "transport/detail/call_comparison.hpp"
 #include "transport/detail/device_transport.hpp"
@@ -41,8 +40,8 @@ struct GroupDescription {
   bool has_own_cores = true;        ///< Whether all ranks on these nodes have a core each.
   BatchPlace place;                 ///< The place of its operations in a batch.
   /// The number of the group among those that the plan creates, from 1; the same on all members,
-  /// and different for groups that have a member in common. Dynamic groups have the numbers after
-  /// these; see GroupNumbers. 0 for groups of one rank, and for adopted groups.
+  /// and different for groups that have a member in common. 0 for groups of one rank, and for
+  /// dynamic groups.
   std::int64_t number = 0;
   bool is_adopted = false;  ///< Whether the communicator belongs to the program.
 
@@ -59,12 +58,6 @@ struct GroupDescription {
   [[nodiscard]] bool has_peers() const { return ranks.size() > 1 && !is_adopted; }
 };
 
-/// Creates the communicator of a group. Collective over its members, who create their common groups
-/// in the same order; blocks.
-/// @param mesh  The communicator of the mesh.
-mpi::Communicator create_communicator(const GroupDescription& group,
-                                      const mpi::CommunicatorView& mesh);
-
 /// Holds the transports of a group for host memory, the same on all members. Routes
 /// choose among them, so their order has no meaning. A group of one rank has `local`
 /// only; others have at least `mpi`.
@@ -73,10 +66,12 @@ struct HostTransports {
   std::map<std::string, std::string, std::less<>>
       absent;                           ///< Transports that it does not have, with the reasons.
   bool has_program_transports = false;  ///< Whether the program has added some of them.
+  /// Carries the messages of a member to itself. Null in a group of one rank, where `local` does.
+  std::unique_ptr<Transport> to_itself{};
   /// Compares calls that none of these transports carries; null without the option `check`.
   CallComparison* comparison = nullptr;
-  /// What all members have sent and received with tags of the group; null if nothing counts it.
-  std::shared_ptr<const mpi::MessageCounts[]> counts{};
+  /// Whether Transport::have_all_left() of these transports tells that all members close the group.
+  bool tell_who_leaves = false;
 
   /// Returns the transport of that name, or null.
   [[nodiscard]] Transport* find(std::string_view name) const;
@@ -87,15 +82,13 @@ struct Recordings {
   Recording host{}, device{};
 };
 
-/// Owns the transports of a group, and its communicator if it has one. Families with equal groups
-/// share a connection, so their operations have one common order. Coordinators hold it; it refers
-/// neither to them nor to the mesh.
+/// Owns the communicator and the transports of a group. Families with equal groups share a
+/// connection, so their operations have one common order. Coordinators hold it; it refers neither
+/// to them nor to the mesh.
 class RANKMESH_API Connection {
  public:
-  /// @param owned   The group's communicator; empty for groups of one rank, for adopted groups, and
-  ///                for groups that need none.
-  /// @param comm    A view of `owned`, MPI_COMM_SELF, or the communicator of the program; empty for
-  ///                a group that needs none.
+  /// @param owned   The group's communicator; empty for groups of one rank and for adopted groups.
+  /// @param comm    A view of `owned`, MPI_COMM_SELF, or the communicator of the program.
   /// @param device  Null if the group has no device transport; a lazy family gets it later.
   Connection(GroupDescription group, mpi::Communicator owned, mpi::CommunicatorView comm,
              HostTransports host, std::unique_ptr<DeviceTransport> device,
@@ -109,16 +102,9 @@ class RANKMESH_API Connection {
   const Recordings recordings;
 
   [[nodiscard]] std::int64_t size() const { return size_; }
-  /// Returns the communicator of exactly these members; an empty view if the group has none, or
-  /// after the connection was closed.
+  /// Returns the communicator of exactly these members; an empty view after close().
   [[nodiscard]] const mpi::CommunicatorView& comm() const { return comm_; }
   [[nodiscard]] bool owns_communicator() const { return static_cast<bool>(owned_); }
-  /// Gives a communicator to a group that has none, for the program's own calls of MPI. The
-  /// transports do not use it. close() frees it.
-  void own(mpi::Communicator communicator) {
-    owned_ = std::move(communicator);
-    comm_ = owned_.view();
-  }
   [[nodiscard]] bool is_closed() const { return is_closed_; }
   [[nodiscard]] const HostTransports& host() const { return host_; }
   [[nodiscard]] DeviceTransport* device() const { return device_.get(); }
@@ -146,15 +132,12 @@ class RANKMESH_API Connection {
   /// Compares the calls of all members after all have called leave(). Local.
   /// @throws MismatchError if the calls differ; see Transport::compare_at_close().
   void compare_at_close();
-  /// Returns whether messages between two members may still be under way, after all members have
-  /// called leave(): counted ones that no member has received. Local.
-  [[nodiscard]] bool has_stray_messages() const;
   /// Marks the connection as broken, but keeps an earlier reason.
   void retire(const char* why) {
     if (is_usable()) why_unusable_ = why;
   }
   /// Closes the connection and frees its transports and its communicator.
-  /// Collective over the group, if it has a communicator.
+  /// Collective over the group.
   void close();
 
   /// Returns the number of the next collective call that is issued, from 1; the same on all

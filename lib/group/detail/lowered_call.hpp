@@ -55,9 +55,7 @@ class LoweredPending final : public Pending {
     return plain_ == nullptr ? std::vector<std::int64_t>{} : plain_->awaited();
   }
   [[nodiscard]] bool is_in_mpi() const override { return plain_ != nullptr && plain_->is_in_mpi(); }
-  [[nodiscard]] bool is_backlogged() const override {
-    return plain_ != nullptr && plain_->is_backlogged();
-  }
+  [[nodiscard]] bool is_polled() const override { return plain_ != nullptr && plain_->is_polled(); }
 
  private:
   std::unique_ptr<LoweredCall> lowered_;

@@ -10,8 +10,8 @@
 
 #include "call_ranges.hpp"
 #include "device_calls.hpp"
+#include "everything_in_flight.hpp"
 #include "open_batch.hpp"
-#include "open_runtimes.hpp"
 #include "operations_in_flight.hpp"
 #include "rankmesh/base/deadline.hpp"
 #include "rankmesh/base/index.hpp"
@@ -49,9 +49,13 @@ struct MeshRuntime : std::enable_shared_from_this<MeshRuntime> {
         batch{std::move(device_batch), slow_path} {
     if (facts.deadline) slow_path.add();
     if (facts.ranges) slow_path.add();
-    OpenRuntimes::instance().add(*this);
+    if (control != nullptr) control->context()->lock = &lock;
+    EverythingInFlight::instance().add(*this);
   }
-  ~MeshRuntime() { OpenRuntimes::instance().remove(*this); }
+  ~MeshRuntime() {
+    EverythingInFlight::instance().remove(*this);
+    if (control != nullptr) control->context()->lock = nullptr;
+  }
   MeshRuntime(const MeshRuntime&) = delete;
   MeshRuntime& operator=(const MeshRuntime&) = delete;
   /// Returns how calls are shown, or null.
@@ -66,10 +70,7 @@ struct MeshRuntime : std::enable_shared_from_this<MeshRuntime> {
   DeviceCalls device_calls;
   bool is_closed = false;
   std::string last_failure;  ///< The last error of an operation, for peers if this rank leaves.
-  std::atomic_flag busy;     ///< See CallLock.
-  std::atomic<std::int32_t> guests{0};  ///< See GuestLock.
-  /// The thread that closes the mesh or a group; see AdvancedByWaits.
-  std::atomic<std::thread::id> closing_thread{};
+  MeshLock lock;             ///< See CallLock and GuestLock.
 };
 
 /// Marks the mesh as in use by this thread, so a call from a second thread throws instead
@@ -78,59 +79,49 @@ class CallLock {
  public:
   /// @throws UsageError if another thread uses the mesh.
   explicit CallLock(MeshRuntime& runtime) : runtime_{runtime} {
-    if (runtime.busy.test_and_set(std::memory_order_acquire)) [[unlikely]]
-      wait_for_guests(runtime);
+    if (runtime.lock.busy.test_and_set(std::memory_order_acquire)) [[unlikely]]
+      enter_slowly(runtime);
   }
-  [[gnu::always_inline]] ~CallLock() { runtime_.busy.clear(std::memory_order_release); }
+  [[gnu::always_inline]] ~CallLock() { runtime_.lock.busy.clear(std::memory_order_release); }
   CallLock(const CallLock&) = delete;
   CallLock& operator=(const CallLock&) = delete;
 
  private:
-  static void wait_for_guests(MeshRuntime& runtime);
+  static void enter_slowly(MeshRuntime& runtime);
   MeshRuntime& runtime_;
 };
 
-/// Lets every wait of this thread advance the operations of the mesh, although the mesh is in a
-/// call. While a mesh or a group is being closed, receives may be in flight whose senders wait for
-/// this rank before they call close().
-class AdvancedByWaits {
- public:
-  explicit AdvancedByWaits(MeshRuntime& runtime) : runtime_{runtime} {
-    runtime_.in_flight.continue_in_this_thread();
-    runtime_.closing_thread = std::this_thread::get_id();
-  }
-  ~AdvancedByWaits() { runtime_.closing_thread = std::thread::id{}; }
-  AdvancedByWaits(const AdvancedByWaits&) = delete;
-  AdvancedByWaits& operator=(const AdvancedByWaits&) = delete;
-
- private:
-  MeshRuntime& runtime_;
-};
-
-/// Marks the mesh as in use by a thread that only advances operations, while the thread waits in
-/// another mesh. A call of another thread waits for the guest instead of throwing, because the
-/// program uses the mesh correctly.
+/// Marks the mesh as in use by a thread that only advances operations. A call of another thread
+/// waits for the guest instead of throwing, because the program uses the mesh correctly.
 class GuestLock {
  public:
-  explicit GuestLock(MeshRuntime& runtime) : runtime_{runtime} {
-    ++runtime_.guests;  // before the mesh is busy, so that a call never mistakes a guest for
-                        // another call
-    is_held_ = !runtime_.busy.test_and_set(std::memory_order_acquire);
-    if (!is_held_) --runtime_.guests;
+  explicit GuestLock(MeshRuntime& runtime) : lock_{runtime.lock} {
+    ++lock_.guests;  // before the mesh is busy, so that a call never mistakes a guest for another
+                     // call
+    was_free_ = !lock_.busy.test_and_set(std::memory_order_acquire);
+    was_at_poll_ = !was_free_ && lock_.enter_at_poll();
+    if (is_held())
+      lock_.guest.store(std::this_thread::get_id());
+    else
+      --lock_.guests;
   }
   ~GuestLock() {
-    if (!is_held_) return;
-    runtime_.busy.clear(std::memory_order_release);
-    --runtime_.guests;
+    if (!is_held()) return;
+    lock_.guest.store(std::thread::id{});
+    if (was_at_poll_)
+      lock_.at_poll.store(std::this_thread::get_id());
+    else
+      lock_.busy.clear(std::memory_order_release);
+    --lock_.guests;
   }
   GuestLock(const GuestLock&) = delete;
   GuestLock& operator=(const GuestLock&) = delete;
   /// Returns false if the mesh is in a call.
-  [[nodiscard]] bool is_held() const { return is_held_; }
+  [[nodiscard]] bool is_held() const { return was_free_ || was_at_poll_; }
 
  private:
-  MeshRuntime& runtime_;
-  bool is_held_ = false;
+  MeshLock& lock_;
+  bool was_free_, was_at_poll_;
 };
 
 }  // namespace rankmesh::detail

@@ -17,14 +17,10 @@
 
 namespace rankmesh::detail {
 
-/// An operation that consists of several messages. test() starts messages and completes them.
-/// Unlike other operations, it makes progress in every wait of this thread, because the other
-/// members may wait for messages that it has not started yet. test() throws the errors of its
-/// messages; then MPI may still use the memory of the sequence.
+/// An operation that consists of several messages. test() starts messages and completes them, and
+/// throws the errors of its messages; then MPI may still use the memory of the sequence.
 class MessageSequence : public Pending {
  public:
-  /// Makes progress as test() does, but keeps an error, which test() then throws. Never blocks.
-  virtual void advance() = 0;
   /// Is called when the sequence has failed and will never be complete.
   virtual void give_up() noexcept {}
   /// Returns the members whose messages are not complete. A wait names only these members.

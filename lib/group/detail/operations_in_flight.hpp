@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <memory>
@@ -29,11 +30,11 @@ struct AsyncOperation {
   bool is_message = false;   ///< A message between two members, on host memory.
   bool is_receive = false;   ///< A receive on host memory, which can be cancelled.
   bool was_cancelled = false;
-  bool is_deferred = false;  ///< Its batch has not ended, so it is not issued yet.
-  /// The operation makes progress only inside calls of rankmesh, so this process must not block in
-  /// MPI before the operation is complete.
-  bool is_polled = false;
-  Transport* transport = nullptr;       ///< The transport of an operation on host memory.
+  bool is_deferred = false;             ///< Its batch has not ended, so it is not issued yet.
+  bool is_polled = false;               ///< See Pending::is_polled().
+  bool is_listed = false;               ///< It is in the list of its mesh.
+  bool is_attended = false;             ///< See Attended.
+  bool is_counted = false;              ///< See EverythingInFlight::count().
   MessageSequence* sequence = nullptr;  ///< `pending`, if it is a sequence; else null.
   std::unique_ptr<Pending> pending;     ///< Null before it is issued, and after it has ended.
   std::shared_ptr<void> kept;           ///< Buffers that were moved into the operation.
@@ -41,11 +42,32 @@ struct AsyncOperation {
   std::string failure;        ///< Why it will never be complete; empty if it has not failed.
   std::exception_ptr unseen;  ///< The failure, if no wait has thrown it yet.
 
-  /// Takes over an operation on host memory that `transport` has started.
+  /// Takes over an operation on host memory that a transport has started.
   void begin(std::unique_ptr<Pending> started) {
-    is_polled = transport->is_polled() || started->is_backlogged();
+    is_polled = started->is_polled();
     pending = std::move(started);
   }
+  /// Counts the operation among those that waits advance, or no longer.
+  void recount();
+};
+
+/// Marks an operation as being tested or waited for, so that no other wait tests it meanwhile.
+class Attended {
+ public:
+  explicit Attended(AsyncOperation& operation)
+      : operation_{operation}, before_{std::exchange(operation.is_attended, true)} {
+    operation_.recount();
+  }
+  ~Attended() {
+    operation_.is_attended = before_;
+    operation_.recount();
+  }
+  Attended(const Attended&) = delete;
+  Attended& operator=(const Attended&) = delete;
+
+ private:
+  AsyncOperation& operation_;
+  bool before_;
 };
 
 /// Holds all operations of one mesh that are in flight, in the order of issue. An operation stays
@@ -76,15 +98,19 @@ class OperationsInFlight {
   [[nodiscard]] static std::int64_t count_of_process();
   /// Makes progress on all operations. If one fails, the next wait for it throws.
   void progress();
-  /// Returns whether polled operations are in flight that this thread has issued. Any thread may
-  /// call it.
-  [[nodiscard]] bool has_polled_of_this_thread() const {
-    return polled_.load() != 0 && issuer_.load() == std::this_thread::get_id();
+  /// Does the same for a few operations on host memory, with which it takes turns.
+  void advance();
+  /// Tests an operation for which nobody waits. If it fails, the next wait for it throws. Returns
+  /// whether it is complete.
+  bool look(const std::shared_ptr<AsyncOperation>& operation);
+  /// Lets the waits of this thread advance the operations, even if another thread has issued them.
+  void continue_in_this_thread() { thread_ = std::this_thread::get_id(); }
+  /// Returns whether the waits of this thread advance the operations. Any thread may call it.
+  [[nodiscard]] bool is_of_this_thread() const {
+    return thread_.load() == std::this_thread::get_id();
   }
-  /// Makes progress on everything that advances only inside calls of rankmesh: polled operations
-  /// (see Transport::is_polled()), sequences of messages, and the comparison of calls that MPI
-  /// carries.
-  void advance_polled();
+  /// Returns whether polled operations are in flight. Any thread may call it.
+  [[nodiscard]] bool has_polled() const { return polled_.load() != 0; }
   /// Waits for all operations of this connection, or of all connections if it is null. Receives on
   /// host memory are left to end_receives().
   /// @throws The exception of the first operation that failed.
@@ -94,33 +120,29 @@ class OperationsInFlight {
   /// cancelled.
   /// @throws The exception of the first operation that failed.
   void end_receives(const Connection* only, WaitMonitor& monitor, const Deadline& deadline);
-  /// Lets the waits of this thread advance the operations, even if another thread has issued them.
-  void continue_in_this_thread() { issuer_ = std::this_thread::get_id(); }
   /// Waits for all polled collectives, each with the timeout of its group. Messages between two
   /// members stay in flight, because their peers may make this rank's next collective first.
   void finish_polled(WaitMonitor& monitor);
   /// Returns whether polled messages are in flight.
   [[nodiscard]] bool has_polled_messages() const;
-  /// Makes progress on polled messages in shared memory. In contrast to the other functions,
-  /// another thread may call it while the thread that uses the mesh is blocked in MPI.
-  void advance_polled_messages();
+  /// See Pending::advance_beside_mpi().
+  void advance_messages_beside_mpi();
   /// Marks all operations on device memory as failed. Their communicators were aborted.
   void abort_on_device(const std::string& why);
   /// Abandons all operations, and leaks the memory that MPI may still use.
   void abandon() noexcept;
 
  private:
-  void forget(const AsyncOperation& operation);
+  void forget(AsyncOperation& operation);
   void forget_ended_on_device();
-  bool look(const std::shared_ptr<AsyncOperation>& operation);
   void fail(AsyncOperation& operation, const Error& why);
-
-  void end_polled();
+  void end(AsyncOperation& operation);
 
   std::vector<std::shared_ptr<AsyncOperation>> list_;
+  std::size_t next_ = 0;  // whose turn it is
   std::vector<std::shared_ptr<void>> kept_for_graphs_;
   std::atomic<std::int64_t> polled_{0};
-  std::atomic<std::thread::id> issuer_{};  // of the last polled operation
+  std::atomic<std::thread::id> thread_{};  // that has issued an operation last, or waited for one
 };
 
 }  // namespace rankmesh::detail

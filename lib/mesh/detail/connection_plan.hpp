@@ -25,7 +25,6 @@ struct ConnectionPlan {
 
   std::vector<GroupDescription> groups;  ///< In the order in which they are created and freed.
   std::vector<Coordinator> coordinators;
-  std::int64_t last_number = 0;  ///< The highest number of a group; the same on all ranks.
 
   /// @param timeout  The timeout of the operations of those families that set no timeout
   /// themselves.
@@ -41,6 +40,8 @@ struct ConnectionPlan {
   void number(std::optional<std::size_t> group);
   std::size_t add_group(std::string name, const RankSet& ranks, std::size_t family,
                         const Placement& placement, Deadline::Duration timeout);
+
+  std::int64_t last_number_ = 0;  // the highest number of a group; the same on all ranks
 };
 
 /// Returns the name of a duplicate communicator: `name[key]`.

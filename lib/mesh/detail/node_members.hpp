@@ -5,14 +5,15 @@
 #include <algorithm>
 #include <functional>
 #include <numeric>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "rankmesh/layout/placement.hpp"
 #include "rankmesh/layout/rank_set.hpp"
+#include "rankmesh/mpi/communicator.hpp"
 #include "rankmesh/mpi/error.hpp"
-#include "rankmesh/mpi/members.hpp"
 #include "rankmesh/wait/mpi_memory.hpp"
 #include "wait/detail/control_plane.hpp"
 
@@ -23,7 +24,7 @@ std::vector<Rank> ranks_of_node(const Placement& placement, Rank self);
 
 /// The ranks of this rank's node, or those of a group inside it. Its functions are collective over
 /// these ranks and block at most until the mesh's timeout. They send messages between the first
-/// rank and each other one, and need no communicator of these ranks.
+/// rank and each other one.
 /// @throws TimeoutError if ranks are missing; the error names them.
 class NodeMembers {
  public:
@@ -31,16 +32,20 @@ class NodeMembers {
   /// communicator.
   NodeMembers(ControlPlane& control, const Placement& placement)
       : NodeMembers{control, ranks_of_node(placement, control.rank())} {}
-  /// Takes the members of a group inside the node, in group order.
+  /// Takes the members of a group inside the node, who send messages on its communicator.
   /// @param identity  The same on all members; unique among groups.
-  NodeMembers(ControlPlane& control, mpi::Members members, RankSet ranks, std::string identity)
+  NodeMembers(ControlPlane& control, const mpi::CommunicatorView& comm, RankSet ranks,
+              std::string identity)
       : control_{control},
-        members_{std::move(members)},
+        comm_{comm},
+        members_(static_cast<std::size_t>(comm.size())),
         ranks_{std::move(ranks)},
-        identity_{std::move(identity)} {}
+        identity_{std::move(identity)} {
+    std::iota(members_.begin(), members_.end(), 0);
+  }
 
-  [[nodiscard]] int size() const { return members_.size(); }
-  [[nodiscard]] bool is_first() const { return members_.rank() == 0; }
+  [[nodiscard]] int size() const { return static_cast<int>(members_.size()); }
+  [[nodiscard]] bool is_first() const { return comm_.rank() == members_.front(); }
 
   /// Returns the value of the first rank on every rank. `T` is plain data.
   /// @param activity  The activity of the node in messages; the same on all its ranks.
@@ -48,28 +53,24 @@ class NodeMembers {
   T from_first(const T& value, const std::string& activity) {
     if (!is_first()) {
       control_.monitor.wait([&] { return is_told(); }, point(activity), control_.deadline());
-      return receive<T>(members_.rank_of(0)).second;
+      return receive<T>(members_.front()).second;
     }
-    std::vector<int> others(static_cast<std::size_t>(size() - 1));
-    std::iota(others.begin(), others.end(), 1);
-    send(value, others, activity);
+    send(value, std::span{members_}.subspan(1), activity);
     return value;
   }
 
   /// Sends a value to the first rank, which receives it with told_by_any(). Not for the first rank.
   template <class T>
   void tell_first(const T& value, const std::string& activity) {
-    send(value, {0}, activity);
+    send(value, std::span{members_}.first(1), activity);
   }
 
   /// Receives a value on the first rank after wait_unless_told() has returned false. Returns the
   /// index of the sender, too. Does not block.
   template <class T>
   std::pair<int, T> told_by_any() {
-    auto [source, value] = receive<T>(MPI_ANY_SOURCE);
-    int from = 1;
-    while (members_.rank_of(from) != source) ++from;
-    return {from, value};
+    const auto [source, value] = receive<T>(MPI_ANY_SOURCE);
+    return {static_cast<int>(std::ranges::find(members_, source) - members_.begin()), value};
   }
 
   /// Waits until the function returns true, which it does on all ranks if it does on one. Then
@@ -92,24 +93,20 @@ class NodeMembers {
   }
 
  private:
-  static constexpr int tag = 2;  // of no other messages on the control communicator
+  static constexpr int tag = 2;  // of no other messages on the communicator
 
   NodeMembers(ControlPlane& control, const std::vector<Rank>& ranks)
-      : control_{control}, ranks_{RankSet::of(ranks)} {
-    std::vector<int> of_mesh;
-    for (const Rank rank : ranks) of_mesh.push_back(static_cast<int>(rank.value()));
-    const auto self = std::ranges::find(ranks, control.rank()) - ranks.begin();
-    members_ = {control.comm(), std::move(of_mesh), static_cast<int>(self), 0};
+      : control_{control}, comm_{control.comm()}, ranks_{RankSet::of(ranks)} {
+    for (const Rank rank : ranks) members_.push_back(static_cast<int>(rank.value()));
   }
   template <class T>
-  void send(const T& value, const std::vector<int>& to, const std::string& activity) {
+  void send(const T& value, std::span<const int> to, const std::string& activity) {
     MpiMemory<T> memory{value};
     std::vector<MPI_Request> requests;
     for (const int member : to)
-      mpi::check(
-          MPI_Isend(memory.get(), sizeof(T), MPI_BYTE, members_.rank_of(member),
-                    members_.tag_of(tag), members_.comm().native(), &requests.emplace_back()),
-          "MPI_Isend");
+      mpi::check(MPI_Isend(memory.get(), sizeof(T), MPI_BYTE, member, tag, comm_.native(),
+                           &requests.emplace_back()),
+                 "MPI_Isend");
     try {
       control_.monitor.wait(requests, point(activity), control_.deadline());
     } catch (...) {
@@ -124,15 +121,14 @@ class NodeMembers {
   std::pair<int, T> receive(int source) const {
     T value;
     MPI_Status status;
-    mpi::check(MPI_Recv(&value, sizeof(T), MPI_BYTE, source, members_.tag_of(tag),
-                        members_.comm().native(), &status),
+    mpi::check(MPI_Recv(&value, sizeof(T), MPI_BYTE, source, tag, comm_.native(), &status),
                "MPI_Recv");
     return {status.MPI_SOURCE, value};
   }
   [[nodiscard]] bool is_told() const {
     int has_arrived = 0;
-    mpi::check(MPI_Iprobe(is_first() ? MPI_ANY_SOURCE : members_.rank_of(0), members_.tag_of(tag),
-                          members_.comm().native(), &has_arrived, MPI_STATUS_IGNORE),
+    mpi::check(MPI_Iprobe(is_first() ? MPI_ANY_SOURCE : members_.front(), tag, comm_.native(),
+                          &has_arrived, MPI_STATUS_IGNORE),
                "MPI_Iprobe");
     return has_arrived != 0;
   }
@@ -142,7 +138,8 @@ class NodeMembers {
                          identity_.empty() ? activity : "shared memory of " + identity_);
   }
   ControlPlane& control_;
-  mpi::Members members_;
+  mpi::CommunicatorView comm_;
+  std::vector<int> members_;  // ranks in the communicator
   RankSet ranks_;
   std::string identity_;  // empty: the ranks of the node
 };

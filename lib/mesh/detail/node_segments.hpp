@@ -10,7 +10,7 @@
 
 #include "group/detail/connection.hpp"
 #include "node_members.hpp"
-#include "rankmesh/mpi/members.hpp"
+#include "rankmesh/mpi/communicator.hpp"
 #include "rankmesh/transport/shared_segment.hpp"
 
 namespace rankmesh::detail {
@@ -47,9 +47,9 @@ std::vector<NodeSegment> make_node_segments(ControlPlane& control, const Placeme
 
 /// Creates the segment of a group inside this node, with the same messages between its members.
 /// Collective over the members; blocks.
-/// @param members  The messages have tags of this group, or go over its communicator.
+/// @param comm  The communicator of the group.
 /// @throws TimeoutError if members are missing; the error names them.
 NodeSegment make_group_segment(ControlPlane& control, const GroupDescription& group,
-                               const mpi::Members& members, const SegmentRequest& request);
+                               const mpi::CommunicatorView& comm, const SegmentRequest& request);
 
 }  // namespace rankmesh::detail

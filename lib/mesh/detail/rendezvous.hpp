@@ -10,16 +10,14 @@
 #include <utility>
 #include <vector>
 
-#include "group_numbers.hpp"
 #include "wait/detail/control_plane.hpp"
 
 namespace rankmesh::detail {
 
 /// Waits until all members of a dynamic group are ready to create it. MPI_Comm_create_group blocks
-/// for ever if a member is missing, and a group without a communicator needs tags that no other
-/// group of its members has, so the members exchange notes first. A note has the hash of the rank
-/// list and the number of earlier rendezvous of this list, which distinguish it from the notes of
-/// other groups and of other attempts. It also has the call in words, and the offer of its sender.
+/// for ever if a member is missing, so the members exchange notes first. A note has the hash of the
+/// rank list and the number of earlier rendezvous of this list, which distinguish it from the notes
+/// of other groups and of other attempts. It also has the call in words.
 ///
 /// Two members have passed different lists if each of them waits for the other one in a different
 /// rendezvous: a member sends its note before it waits, and messages from one member arrive in
@@ -27,26 +25,21 @@ namespace rankmesh::detail {
 /// others. All of them throw, and count these rendezvous as over, so that later attempts are new
 /// ones.
 ///
-/// Detection is best effort: a rank that stops between the rendezvous and the creation of a
-/// communicator still blocks its peers. Without a communicator, they wait with a deadline.
+/// Detection is best effort: a rank that stops between the rendezvous and the creation of the
+/// communicator still blocks its peers.
 class Rendezvous {
  public:
-  /// Where the members have met.
-  struct Meeting {
-    std::string identity;            ///< The same on all members, and unique in the mesh.
-    std::vector<GroupOffer> offers;  ///< Of the other members.
-  };
   /// Waits for the other members. Collective over `members` (ranks of the mesh); blocks. Each
-  /// member sends a note of 320 bytes to every other one.
+  /// member sends a note of 320 bytes to every other one. Returns an identity that is the same on
+  /// all members, and unique in the mesh.
   /// @param activity  The name of the activity in messages about late members. Its first word is
   ///                  the same on all members.
   /// @param call      The call in the words of the program.
-  /// @param offer     What this member tells the other ones.
   /// @throws TimeoutError if some members did not take part; the error names them.
   /// @throws MismatchError if members wait for each other with different lists; the error lists
   /// their calls.
-  Meeting join(ControlPlane& control, const std::vector<int>& members, const std::string& activity,
-               const std::string& call, const GroupOffer& offer);
+  std::string join(ControlPlane& control, const std::vector<int>& members,
+                   const std::string& activity, const std::string& call);
 
  private:
   using Key = std::pair<std::uint64_t, std::uint64_t>;  // hash of the list, count
@@ -56,7 +49,6 @@ class Rendezvous {
   struct Arrival {
     std::string call;
     Epoch epoch = 0;
-    GroupOffer offer{};
   };
   struct Finding {
     std::string text;

@@ -32,8 +32,6 @@ struct SharedTransport {
   /// What the hierarchical transport of the group needs, or the reason why it has none.
   std::optional<HierarchicalTransport::Place> levels{};
   std::string why_no_levels = "its members are on one node";
-  /// For each member of a dynamic group, its messages over MPI; null for groups of the plan.
-  std::shared_ptr<mpi::MessageCounts[]> counts{};
 };
 
 /// Owns one segment per node for all groups of the mesh. The area of a rank in a group is computed
@@ -64,10 +62,10 @@ class SharedMemoryBackend {
                                                const Recording& recording) const;
   /// Creates the transport of a dynamic group, which has a segment of its own. Collective over the
   /// members; blocks.
-  /// @param members  They exchange messages with tags of the group, or over its communicator.
+  /// @param comm  The communicator of the group.
   /// @throws TimeoutError if members are missing at the deadline; the error names them.
   [[nodiscard]] SharedTransport make_dynamic_transport(const GroupDescription& group,
-                                                       const mpi::Members& members,
+                                                       const mpi::CommunicatorView& comm,
                                                        const Recording& recording) const;
 
   /// Allocates symmetric memory. Collective over the mesh.

@@ -16,14 +16,13 @@
 #include "connection_plan.hpp"
 #include "device_backend.hpp"
 #include "group/detail/mesh_runtime.hpp"
-#include "group_numbers.hpp"
 #include "mpi/detail/unfinished.hpp"
 #include "program_transports.hpp"
 #include "rankmesh/group/coordinator.hpp"
 #include "rankmesh/layout/mesh_plan.hpp"
 #include "rankmesh/layout/placement.hpp"
 #include "rankmesh/mesh/options.hpp"
-#include "rankmesh/mpi/members.hpp"
+#include "rankmesh/mpi/communicator.hpp"
 #include "rankmesh/spec/mesh_spec.hpp"
 #include "rendezvous.hpp"
 #include "shared_memory_backend.hpp"
@@ -47,7 +46,6 @@ struct MeshState {
   std::vector<std::shared_ptr<Connection>> connections;
   const std::map<std::string, std::unique_ptr<GroupCoordinator>, std::less<>> named;
   std::vector<std::shared_ptr<GroupCoordinator>> dynamic{};
-  GroupNumbers numbers;  ///< Of dynamic groups.
   /// The coordinators of all ranks and of all ranks of a grid that the program has asked for.
   std::map<std::string, std::shared_ptr<GroupCoordinator>, std::less<>> worlds{};
   Rendezvous rendezvous{};  ///< For dynamic groups and for open().
@@ -68,10 +66,9 @@ struct MeshState {
 };
 
 /// Creates the transports of a group for host memory. Local.
-/// @param members  Without a communicator of their own only if there is a transport in shared
-///                 memory, and no transport of the program.
-/// @param own  The transports of the program; see open_program_transports().
-HostTransports host_transports(const GroupDescription& group, const mpi::Members& members,
+/// @param comm  The communicator of the group.
+/// @param own   The transports of the program; see open_program_transports().
+HostTransports host_transports(const GroupDescription& group, const mpi::CommunicatorView& comm,
                                const MeshOptions& options, const ControlPlane& control,
                                SharedTransport shared, ProgramTransports own);
 

@@ -29,14 +29,13 @@ class CheckedTransport final : public Transport, public detail::CallComparison {
   };
   /// @param shared  The transport of the same group in shared memory, which must outlive this
   ///                object; null if it has none.
-  CheckedTransport(const mpi::Members& group, Options options, detail::GroupMembers members,
+  CheckedTransport(const mpi::CommunicatorView& comm, Options options, detail::GroupMembers members,
                    ShmTransport* shared);
 
   [[nodiscard]] std::string_view name() const override { return mpi_.name(); }
   [[nodiscard]] record::Carrier carrier() const override { return record::Carrier::mpi; }
   [[nodiscard]] bool supports(const Call& call) const override { return mpi_.supports(call); }
   [[nodiscard]] std::string why_not(const Call& call) const override { return mpi_.why_not(call); }
-  [[nodiscard]] std::string how(const Call& call) const override { return mpi_.how(call); }
   void validate(const Call& call) const override { mpi_.validate(call); }
   void run(const Call& call, Waiter& waiter) override;
   [[nodiscard]] std::unique_ptr<Pending> start(const Call& call) override;
@@ -48,7 +47,6 @@ class CheckedTransport final : public Transport, public detail::CallComparison {
   [[nodiscard]] std::optional<std::int64_t> arrived(RankInGroup from, int tag) override {
     return messages_.arrived(from, tag);
   }
-  void advance() override;
   [[nodiscard]] std::uint64_t calls() const override { return exchange_ ? exchange_->calls() : 0; }
   void leave(std::string_view why) override;
   bool have_all_left() override;

@@ -5,7 +5,6 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include "rankmesh/transport/mpi_transport.hpp"
 #include "transport/detail/shm_transport.hpp"
@@ -18,14 +17,14 @@ namespace rankmesh {
 class ComparedTransport final : public Transport {
  public:
   /// @param comparison  The transport of the same group. It must outlive this object.
-  ComparedTransport(mpi::Members members, std::int64_t largest_count, ShmTransport& comparison)
-      : mpi_{std::move(members), largest_count}, comparison_{comparison} {}
+  ComparedTransport(const mpi::CommunicatorView& comm, std::int64_t largest_count,
+                    ShmTransport& comparison)
+      : mpi_{comm, largest_count}, comparison_{comparison} {}
 
   [[nodiscard]] std::string_view name() const override { return mpi_.name(); }
   [[nodiscard]] record::Carrier carrier() const override { return record::Carrier::mpi; }
   [[nodiscard]] bool supports(const Call& call) const override { return mpi_.supports(call); }
   [[nodiscard]] std::string why_not(const Call& call) const override { return mpi_.why_not(call); }
-  [[nodiscard]] std::string how(const Call& call) const override { return mpi_.how(call); }
   void validate(const Call& call) const override { mpi_.validate(call); }
   void run(const Call& call, Waiter& waiter) override;
   /// Starts both the comparison step (meeting) and the operation of MPI, so that the operation also
@@ -37,11 +36,6 @@ class ComparedTransport final : public Transport {
   [[nodiscard]] std::unique_ptr<Pending> start_to_wait(const Call& call) override;
   [[nodiscard]] std::optional<std::int64_t> arrived(RankInGroup from, int tag) override {
     return mpi_.arrived(from, tag);
-  }
-  /// Continues the comparison steps and the messages of operations that have been started.
-  void advance() override {
-    comparison_.advance();
-    mpi_.advance();
   }
   /// Starts the comparison of a collective that another transport carries; see CallComparison.
   [[nodiscard]] std::unique_ptr<Pending> start_comparison(const Call& call);

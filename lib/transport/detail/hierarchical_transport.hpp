@@ -28,8 +28,8 @@ namespace rankmesh {
 /// all members throw a MismatchError: those that are in a call of the group at once, and the others
 /// in their next call.
 ///
-/// There is no helper thread: operations make progress in run(), in the test() of any Pending of
-/// this transport, and in advance(). They are carried out in the order in which they were issued.
+/// There is no helper thread: operations make progress in run(), and in the test() of any Pending
+/// of this transport. They are carried out in the order in which they were issued.
 class RANKMESH_API HierarchicalTransport final : public Transport {
  public:
   struct Place {
@@ -59,7 +59,6 @@ class RANKMESH_API HierarchicalTransport final : public Transport {
   void run(const Call& call, Waiter& waiter) override;
   [[nodiscard]] std::unique_ptr<Pending> start(const Call& call) override;
   [[nodiscard]] bool is_polled() const override { return true; }
-  void advance() override;
 
   void leave(std::string_view why) override;
   bool have_all_left() override;
@@ -73,6 +72,7 @@ class RANKMESH_API HierarchicalTransport final : public Transport {
   struct Issued;
   struct Note;
   [[nodiscard]] std::shared_ptr<Issued> issue(const Call& call);
+  void advance();
   bool step(Issued& issued);
   void refuse(const levels::Counterparts::Difference& difference);
   void tell_other_nodes(std::string_view text) const;

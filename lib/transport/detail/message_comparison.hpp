@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "rankmesh/mpi/members.hpp"
+#include "rankmesh/mpi/communicator.hpp"
 #include "rankmesh/transport/call.hpp"
 #include "transport/detail/call_variants.hpp"
 
@@ -27,8 +27,8 @@ class MessageComparison {
   /// A message that is compared, or both messages of a send_recv.
   class Exchange;
 
-  /// @param group  The members, as MPI reaches them. The communicator must outlive this object.
-  MessageComparison(mpi::Members group, GroupMembers members);
+  /// @param comm  The communicator of the group, which must outlive this object.
+  MessageComparison(const mpi::CommunicatorView& comm, GroupMembers members);
   ~MessageComparison();
   MessageComparison(const MessageComparison&) = delete;
   MessageComparison& operator=(const MessageComparison&) = delete;
@@ -65,7 +65,7 @@ class MessageComparison {
   /// Returns whether the source of a receive is another member. Messages of a member to itself are
   /// not compared.
   [[nodiscard]] bool compares(const Call& receive) const {
-    return receive.source.value() != group_.rank();
+    return receive.source.value() != comm_.rank();
   }
   /// Forgets a message that is not compared yet.
   void forget(const Exchange& exchange);
@@ -83,7 +83,7 @@ class MessageComparison {
   void compare(const Half& half) const;
   [[nodiscard]] std::string text_of(const Header& header, int member, int peer) const;
 
-  mpi::Members group_;
+  mpi::CommunicatorView comm_;
   GroupMembers members_;
   std::list<std::shared_ptr<Exchange>> waiting_;  // in the order of the calls
   std::vector<Arrived> arrived_;                  // headers without an exchange

@@ -3,10 +3,9 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 
-#include "rankmesh/mpi/members.hpp"
+#include "rankmesh/mpi/communicator.hpp"
 #include "rankmesh/mpi/native.hpp"
 #include "rankmesh/transport/transport.hpp"
 #include "wrong_length.hpp"
@@ -17,7 +16,7 @@ namespace rankmesh::detail {
 /// every instruction counts here.
 /// @param largest  The largest number of elements in one count of MPI.
 /// @throws UsageError if the message that arrived does not have the expected length.
-void run_message(const Call& call, const mpi::Members& members, std::int64_t largest);
+void run_message(const Call& call, const mpi::CommunicatorView& group, std::int64_t largest);
 
 /// A message in flight, or both messages of a send_recv. test() throws WrongLength if the message
 /// that has arrived does not have the expected length.
@@ -25,11 +24,13 @@ class MpiMessage final : public Pending {
  public:
   /// Starts send, recv or send_recv; does not block.
   /// @param is_foreign  Whether the communicator has a handler of the program.
-  MpiMessage(const Call& call, const mpi::Members& members, std::int64_t largest, bool is_foreign);
+  MpiMessage(const Call& call, const mpi::CommunicatorView& group, std::int64_t largest,
+             bool is_foreign);
   bool test() override;
   [[nodiscard]] bool is_in_mpi() const override {
     return receive_ != MPI_REQUEST_NULL || send_ != MPI_REQUEST_NULL;
   }
+  [[nodiscard]] bool is_polled() const override { return false; }
   void cancel() override;
   [[nodiscard]] bool was_cancelled() const override { return was_cancelled_; }
 
@@ -37,7 +38,6 @@ class MpiMessage final : public Pending {
   void test_receive();
 
   MPI_Comm comm_;
-  std::shared_ptr<mpi::MessageCounts> counts_;  // kept, because a message may outlive its group
   bool is_foreign_;
   std::int64_t expected_;  // bytes
   MPI_Request receive_ = MPI_REQUEST_NULL;

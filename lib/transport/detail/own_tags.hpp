@@ -27,18 +27,10 @@ struct GroupKey {
   static constexpr std::uint64_t tags = 1800;
 };
 
-/// The tags of the messages between the nodes of a group (see levels::Messages). Only groups with a
-/// communicator of their own send them.
+/// The tags of the messages between the nodes of a group (see levels::Messages).
 /// @param is_odd  whether the number of the piece is odd: two pieces can be in flight.
 [[nodiscard]] constexpr int level_tag(bool is_odd) { return is_odd ? 19991 : 19990; }
 /// The tag of the message in which a node tells the others that their calls differ.
 inline constexpr int level_note_tag = 19992;
-/// The tag of the messages of a collective. Only groups without a communicator of their own send
-/// them; control queues use the same tags, but on communicators of their own.
-/// @param number  The number of the collective among those that are carried in this way. More than
-///                8,192 of them are never in flight.
-[[nodiscard]] constexpr int collective_tag(std::uint64_t number) {
-  return 20000 + static_cast<int>(number % 8192);
-}
 
 }  // namespace rankmesh::detail

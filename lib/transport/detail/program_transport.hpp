@@ -43,7 +43,6 @@ class ProgramTransport final : public Transport {
   void run(const Call& call, Waiter& waiter) override;
   [[nodiscard]] std::unique_ptr<Pending> start(const Call& call) override;
   [[nodiscard]] bool is_polled() const override { return true; }
-  void advance() override;
   void give_up(const Error& why) override { own_->give_up(why); }
 
  private:

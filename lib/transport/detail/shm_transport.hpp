@@ -30,8 +30,8 @@ namespace rankmesh {
 /// another transport carries them. Carries small messages between two members, and announces and
 /// checks large ones, whose elements another transport carries.
 ///
-/// There is no helper thread: operations make progress in `run`, in the `test` of any Pending of
-/// this transport, and in `advance`. They are carried out in the order in which they were issued.
+/// There is no helper thread: operations make progress in `run`, and in the `test` of any Pending
+/// of this transport. They are carried out in the order in which they were issued.
 ///
 /// The members compare their calls in the first step of every operation. If the calls differ, run()
 /// and test() throw a MismatchError on every member that is in the call, with the same text, and
@@ -74,10 +74,6 @@ class RANKMESH_API ShmTransport final : public Transport {
   void run(const Call& call, Waiter& waiter) override;
   [[nodiscard]] std::unique_ptr<Pending> start(const Call& call) override;
   [[nodiscard]] bool is_polled() const override { return true; }
-  void advance() override {
-    if (!engine_.is_idle()) engine_.advance();
-    if (messages_ != nullptr) messages_->advance();
-  }
   [[nodiscard]] bool uses_symmetric_memory(const Call& call) const override {
     return engine_.uses_symmetric_memory(call);
   }

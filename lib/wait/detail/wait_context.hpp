@@ -11,6 +11,8 @@
 
 namespace rankmesh::detail {
 
+struct MeshLock;
+
 /// The node and the log of a mesh, for its wait monitors.
 struct WaitContext {
   std::shared_ptr<NodeBoard> board;  ///< Null before the nodes are known.
@@ -18,6 +20,7 @@ struct WaitContext {
   Deadline::Duration stall{30};      ///< The length of a wait that is reported.
   /// For errors of waits; null before the record is open, or if there is none.
   std::shared_ptr<const NodeDiagnosis> diagnosis{};
+  MeshLock* lock = nullptr;  ///< Of the mesh; null before its groups are open.
 };
 
 }  // namespace rankmesh::detail

@@ -34,6 +34,22 @@ TEST_CASE("programs: asynchronous operations") {
   mesh.close();
 }
 
+TEST_CASE("programs: the operation that ends first") {
+  rankmesh::Mesh mesh{MPI_COMM_WORLD, "dp=auto"};
+  std::vector<std::vector<int>> sums(3, std::vector<int>(8, 1));
+  const auto start_several = [&] {
+    std::vector<rankmesh::Work> works;
+    for (auto& sum : sums) works.push_back(mesh["dp"].all_reduce_async(std::span{sum}));
+    return works;
+  };
+  std::size_t used = 0;
+  const auto use = [&](std::size_t index) { used += index; };
+  // snippet: wait_any
+  CHECK(used == 0 + 1 + 2);
+  CHECK(sums[2][7] == mesh.size());
+  mesh.close();
+}
+
 TEST_CASE("programs: a receive that is cancelled") {
   rankmesh::Mesh mesh{MPI_COMM_WORLD, "dp=auto"};
   int next_request = -1;

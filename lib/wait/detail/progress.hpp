@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Progress that every wait and every test() makes, regardless of what it waits for.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <thread>
+
+#include "rankmesh/wait/backoff.hpp"
+
+namespace rankmesh::detail {
+
+/// Keeps a second thread out of a mesh. A mesh is free, in a call, or at a poll: a wait of this
+/// mesh has stopped between two polls, and its thread advances what is in flight. At a poll, this
+/// thread may enter the mesh again, because nothing of the mesh is on its way.
+struct MeshLock {
+  std::atomic_flag busy;                   ///< Set unless the mesh is free.
+  std::atomic<std::int32_t> guests{0};     ///< Threads that enter only to advance operations.
+  std::atomic<std::thread::id> guest{};    ///< The one that has entered.
+  std::atomic<std::thread::id> at_poll{};  ///< The thread whose wait is at a poll.
+
+  /// Enters a mesh that is at a poll of this thread. The mesh is in a call afterwards.
+  bool enter_at_poll() noexcept {
+    if (at_poll.load() != std::this_thread::get_id()) return false;
+    at_poll.store(std::thread::id{});
+    return true;
+  }
+};
+
+/// Advances all operations in flight that this thread has issued, in all meshes, a few of them at a
+/// time. Every wait calls it at each poll, and every test() that finds nothing complete. An
+/// operation that fails keeps its error for its own Work. Never blocks.
+/// @param waiting  The mesh whose wait is at a poll; null if it is none, or if the mesh is free.
+void advance_everything(MeshLock* waiting) noexcept;
+
+/// Does the same for a test(). A loop that does nothing else also lets other processes have the
+/// core, because they may have to do their part first.
+void advance_between_tests() noexcept;
+
+/// Sets what advance_everything() calls. The layer of the groups calls this function, because this
+/// layer does not know operations.
+void set_advance(void (*advance)(MeshLock* waiting)) noexcept;
+
+}  // namespace rankmesh::detail

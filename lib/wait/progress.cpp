@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "detail/progress.hpp"
+
+#include <sched.h>
+
+#include <chrono>
+#include <utility>
+
+namespace rankmesh::detail {
+namespace {
+
+std::atomic<void (*)(MeshLock*)> advance_function{nullptr};
+
+// A loop that begins its next test() so soon does nothing else, and yields its core after so many
+// tests.
+constexpr std::chrono::microseconds gap_in_loop{10};
+constexpr int tests_before_yield = 32;
+
+// Whether this thread is in advance_everything(), in a function of the program that an operation
+// calls.
+thread_local bool is_advancing = false;
+
+}  // namespace
+
+void advance_everything(MeshLock* waiting) noexcept {
+  const auto advance = advance_function.load(std::memory_order_acquire);
+  if (advance == nullptr) return;
+  const bool before = std::exchange(is_advancing, true);
+  advance(waiting);
+  is_advancing = before;
+}
+
+void advance_everything() noexcept { advance_everything(nullptr); }
+
+void advance_between_tests() noexcept {
+  if (is_advancing) return;  // the caller continues
+  using Clock = std::chrono::steady_clock;
+  static thread_local Clock::time_point last_end{};
+  static thread_local int in_loop = 0;
+  in_loop = Clock::now() - last_end < gap_in_loop ? in_loop + 1 : 0;
+  advance_everything(nullptr);
+  if (in_loop >= tests_before_yield) {
+    in_loop = tests_before_yield;
+    sched_yield();
+  }
+  last_end = Clock::now();
+}
+
+void set_advance(void (*advance)(MeshLock*)) noexcept {
+  advance_function.store(advance, std::memory_order_release);
+}
+
+}  // namespace rankmesh::detail
