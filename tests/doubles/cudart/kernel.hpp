@@ -3,4 +3,5 @@
 
 namespace fake {
 long long late_loads();
+long long launched_blocks();
 }
