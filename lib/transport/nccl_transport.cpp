@@ -115,7 +115,11 @@ NcclTransport::NcclTransport(std::unique_ptr<nccl::Communicator> comm, int rank,
       context_{std::move(context)},
       stream_{context_, priority},
       report_{std::move(report)},
-      least_compute_capability_{least_compute_capability} {}
+      least_compute_capability_{least_compute_capability} {
+  context_->add(*comm_);
+}
+
+NcclTransport::~NcclTransport() { context_->forget(*comm_); }
 
 bool NcclTransport::supports(const Call& call) const {
   return is_device_call(call) && call.operation != Operation::barrier;
@@ -148,18 +152,24 @@ void NcclTransport::issue(const Call& call) {
   require_supported(call);
   const device::Claim::Issuing alone{context_->claim};
   nccl::Batch& batch = *context_->batch;
-  comm_->require_whole();
-  if (batch.is_open()) batch.add(*comm_);
+  if (batch.is_open()) {
+    comm_->require_whole();
+    batch.add(*comm_);
+  }
   // Throws if the capture is invalidated.
   last_issue_ = {call.stream.native(), context_->graphs.note(call.stream, comm_->name())};
   // NCCL itself returns the error of an earlier operation (ncclEnqueueCheck in src/enqueue.cc).
-  bool is_in_progress = false;
-  const auto issue = [&] { is_in_progress = detail::issue_nccl_call(call, *comm_, rank_, size_); };
-  if (comm_->is_blocking() && !batch.is_open())
-    context_->watch.run(std::array{comm_.get()}, timeout_, issue);
-  else
-    issue();
-  if (is_in_progress && !batch.is_open()) comm_->wait_until_ready(Deadline{timeout_});
+  if (batch.is_open()) {
+    (void)detail::issue_nccl_call(call, *comm_, rank_, size_);
+    return;
+  }
+  const auto limit =
+      comm_->is_blocking() && comm_->is_owned() ? timeout_ : nccl::CallWatch::no_limit;
+  context_->watch.run(std::array{comm_.get()}, limit, [&] {
+    comm_->require_whole();
+    if (detail::issue_nccl_call(call, *comm_, rank_, size_))
+      comm_->wait_until_ready(Deadline{timeout_});
+  });
 }
 
 std::unique_ptr<Pending> NcclTransport::start(const Call& call) {
