@@ -19,25 +19,37 @@ namespace {
 class StreamPending final : public Pending {
  public:
   // @param comm  Null for copies.
+  // @param own_work  The number of work on the group's own stream; 0 for other streams.
   StreamPending(StreamRef stream, const nccl::Communicator* comm,
-                std::shared_ptr<NcclContext> context)
-      : comm_{comm}, context_{std::move(context)}, event_{context_->take_event()} {
+                std::shared_ptr<NcclContext> context, std::uint64_t own_work = 0)
+      : comm_{comm},
+        context_{std::move(context)},
+        event_{context_->take_event()},
+        stream_{stream.native()},
+        own_work_{own_work} {
     event_.record(stream);
   }
   ~StreamPending() override { context_->give_back(std::move(event_)); }
   StreamPending(const StreamPending&) = delete;
   StreamPending& operator=(const StreamPending&) = delete;
-  void order_before(StreamRef stream) override { event_.make_wait(stream); }
+  void order_before(StreamRef stream) override {
+    event_.make_wait(stream);
+    if (own_work_ != 0) context_->note_order(stream_, own_work_);
+  }
   bool test() override {
     // Throws if NCCL has failed. In this case the event may never occur, or occur too early.
     if (comm_ != nullptr) (void)comm_->is_ready();
-    return event_.query();
+    const bool has_ended = event_.query();
+    if (has_ended && own_work_ != 0) context_->note_order(stream_, own_work_);
+    return has_ended;
   }
 
  private:
   const nccl::Communicator* comm_;
   std::shared_ptr<NcclContext> context_;
   device::Event event_;
+  const void* stream_;
+  std::uint64_t own_work_;
 };
 
 // An event in a stream that is being captured would become a part of the graph.
@@ -181,8 +193,9 @@ std::unique_ptr<Pending> NcclTransport::queue_after(StreamRef stream,
   (void)device::is_captured(stream);
   const StreamRef own = stream_.get();
   order(stream, own, *context_);
+  const std::uint64_t own_work = context_->note_own_work(own.native(), comm_->name());
   queue(own);
-  return std::make_unique<StreamPending>(own, comm_.get(), context_);
+  return std::make_unique<StreamPending>(own, comm_.get(), context_, own_work);
 }
 
 std::unique_ptr<Pending> NcclTransport::end_of(StreamRef stream) {

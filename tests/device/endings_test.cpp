@@ -259,6 +259,36 @@ TEST_CASE("a limit for the device does not disturb operations that end") {
   mesh.close();
 }
 
+TEST_CASE("groups that use their own streams without an order are warned of, once") {
+  NEEDS_RANKS(2);
+  const bool has_variable = nccl::Library::load().version() >= 22600;
+  for (const char* const order : {"waited", "none", "by NCCL"}) {
+    CAPTURE(order);
+    const bool is_implicit = std::string{order} == "by NCCL";
+    if (is_implicit) setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 1);
+    const auto warnings = std::make_shared<Warnings>();
+    Mesh mesh{MPI_COMM_WORLD, "tp=auto ; all=tp", options_with(warnings, 30)};
+    if (is_implicit) unsetenv("NCCL_LAUNCH_ORDER_IMPLICIT");
+    const auto group = mesh.new_group(mesh["tp"].ranks().to_vector(), "mine");
+    const Stream stream = Stream::create();
+    const auto a = on_device<float>({1}), b = on_device<float>({1});
+    for (int turn = 0; turn < 2; ++turn) {
+      Work first = mesh["tp"].all_reduce_async(a.span(), stream);
+      if (std::string{order} == "waited") first.wait();
+      Work second = group->all_reduce_async(b.span(), stream);
+      first.wait();
+      second.wait();
+    }
+    stream.wait(Deadline{Deadline::Duration{30}});
+    const std::string said = warnings->all();
+    const bool warns = std::string{order} == "none" || (is_implicit && !has_variable);
+    CHECK((said.find("'tp' and 'mine' run on streams of their own") != std::string::npos) == warns);
+    CHECK(said.find("run on streams") == said.rfind("run on streams"));
+    wait_for_all();
+    mesh.close();
+  }
+}
+
 TEST_CASE("questions about operations leave the captures of the program alone") {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::short_timeout()};
   auto& tp = mesh["tp"];

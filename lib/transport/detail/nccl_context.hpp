@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -35,7 +36,8 @@ struct NcclContext final : nccl::CallWatch::Owner {
         compute_capabilities{std::move(compute_capabilities_of_ranks)},
         watch{library, claim.device(), *this},
         batch{std::make_shared<nccl::Batch>(library, claim, watch)},
-        log_{std::move(log)} {}
+        log_{std::move(log)},
+        may_warn_of_order_{!has_implicit_order(library)} {}
 
   /// Returns an event. Events are kept for later calls, because it takes CUDA longer to create one
   /// than to record it.
@@ -88,6 +90,17 @@ struct NcclContext final : nccl::CallWatch::Owner {
   bool is_in_graphs(const std::string& name) override { return !graphs.alive(name).empty(); }
   void warn(const std::string& text) noexcept override;
 
+  /// Notes that a group queues work on its own stream. Warns once if the work on another group's
+  /// own stream has no order with it, as far as rankmesh knows.
+  /// @return A number for note_order().
+  std::uint64_t note_own_work(const void* stream, const std::string& group);
+  /// Notes that the work with this number has ended, or that other work waits for it.
+  void note_order(const void* stream, std::uint64_t number) noexcept {
+    std::erase_if(own_work_, [&](const OwnWork& work) {
+      return work.stream == stream && work.number == number;
+    });
+  }
+
   /// Releases the device, so that another mesh of this process may use another device.
   void release() {
     set_reason({});
@@ -114,13 +127,24 @@ struct NcclContext final : nccl::CallWatch::Owner {
   device::CapturedGraphs graphs;
 
  private:
+  // Whether NCCL launches kernels in the order of the calls.
+  static bool has_implicit_order(const nccl::Library& library);
+
   static constexpr std::size_t most_events = 256;
   std::mutex mutex_;  // of the communicators
   std::vector<nccl::Communicator*> comms_;
   std::mutex reason_mutex_;
   std::function<std::string()> reason_;
   const std::function<void(const std::string&)> log_;
+  bool may_warn_of_order_;
   std::vector<device::Event> events_;
+  struct OwnWork {
+    const void* stream;
+    std::uint64_t number;  // of the latest work
+    std::string group;
+  };
+  std::vector<OwnWork> own_work_;  // that nothing waits for yet
+  std::uint64_t last_own_work_ = 0;
   bool is_released_ = false;
 };
 
