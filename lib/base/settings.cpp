@@ -111,6 +111,7 @@ Settings Settings::from_environment() {
   };
   read([&] { settings.timeout = seconds_from_environment("RANKMESH_TIMEOUT"); });
   read([&] { settings.deadline = seconds_from_environment("RANKMESH_DEADLINE"); });
+  read([&] { settings.device_deadline = seconds_from_environment("RANKMESH_DEVICE_DEADLINE"); });
   read([&] { settings.stall = seconds_from_environment("RANKMESH_STALL"); });
   read([&] { settings.watchdog = flag_from_environment("RANKMESH_WATCHDOG"); });
   read([&] { settings.check = flag_from_environment("RANKMESH_CHECK"); });

@@ -37,7 +37,10 @@ Stream::~Stream() {
   if (owned_) (void)cudaStreamDestroy(native_);
 }
 
-bool Stream::query() const { return is_done(cudaStreamQuery(native_), "cudaStreamQuery"); }
+bool Stream::query() const {
+  const RelaxedCaptureMode relaxed;
+  return is_done(cudaStreamQuery(native_), "cudaStreamQuery");
+}
 
 void Stream::wait(const Deadline& deadline) const {
   if (!poll_until([&] { return query(); }, deadline))
@@ -53,6 +56,7 @@ void drain(const Deadline& deadline) {
   std::promise<cudaError_t> promise;
   auto result = promise.get_future();
   std::thread{[device, promise = std::move(promise)]() mutable {
+    const RelaxedCaptureMode relaxed;
     const cudaError_t set = cudaSetDevice(device);
     promise.set_value(set == cudaSuccess ? cudaDeviceSynchronize() : set);
   }}.detach();
@@ -75,7 +79,10 @@ Event::~Event() {
 void Event::record(StreamRef stream) {
   check(cudaEventRecord(native_, native_of(stream)), "cudaEventRecord");
 }
-bool Event::query() const { return is_done(cudaEventQuery(native_), "cudaEventQuery"); }
+bool Event::query() const {
+  const RelaxedCaptureMode relaxed;
+  return is_done(cudaEventQuery(native_), "cudaEventQuery");
+}
 void Event::make_wait(StreamRef stream) const {
   check(cudaStreamWaitEvent(native_of(stream), native_, 0), "cudaStreamWaitEvent");
 }

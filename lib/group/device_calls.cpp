@@ -16,10 +16,13 @@ constexpr std::size_t calls_per_look = 8;
 
 }  // namespace
 
-void DeviceCalls::follow(RecordedCall call, std::unique_ptr<Pending> end, StreamRef stream) {
+void DeviceCalls::follow(RecordedCall call, std::unique_ptr<Pending> end, StreamRef stream,
+                         IssuedOnDevice issued) {
   if (end == nullptr) return call.capture();
+  const auto since = issued.connection != nullptr ? Clock::now() : Clock::time_point{};
+  const std::lock_guard lock{mutex_};
   if (calls_.size() == most_calls) calls_.pop_front();
-  calls_.push_back({std::move(call), std::move(end), stream.native()});
+  calls_.push_back({std::move(call), std::move(end), stream.native(), std::move(issued), since});
   if (++since_look_ < calls_per_look) return;
   since_look_ = 0;
   (void)forget_ended();
@@ -49,7 +52,24 @@ bool DeviceCalls::forget_ended() noexcept {
   return count > 0;
 }
 
+void DeviceCalls::clear() noexcept {
+  const std::lock_guard lock{mutex_};
+  calls_.clear();
+}
+
+std::optional<IssuedOnDevice> DeviceCalls::find_stuck(Deadline::Duration limit) {
+  const std::lock_guard lock{mutex_};
+  const Clock::time_point latest =
+      Clock::now() - std::chrono::duration_cast<Clock::duration>(limit);
+  for (const Followed& followed : calls_) {
+    if (followed.since > latest) return std::nullopt;
+    if (followed.issued.connection != nullptr && !followed.end->test()) return followed.issued;
+  }
+  return std::nullopt;
+}
+
 void DeviceCalls::look() noexcept {
+  const std::lock_guard lock{mutex_};
   while (!calls_.empty() && forget_ended()) {
   }
 }

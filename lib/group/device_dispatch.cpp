@@ -58,7 +58,7 @@ void CallDispatcher::run_on_device(const Call& call) {
     compare_on_device(call);
     RecordedCall recorded = record_on_device(call, 0);
     breaking_on_failure([&] { device.run(call, *this); });
-    return follow(std::move(recorded), call.stream);
+    return follow(std::move(recorded), call.stream, call.operation);
   }
   if (call.rows != 1 && size_ > 1)
     throw UsageError{
@@ -76,6 +76,13 @@ void CallDispatcher::start_on_device(const Call& call, AsyncOperation& operation
     on_own_stream.stream = connection_->device()->stream();
   compare_on_device(on_own_stream);
   breaking_on_failure([&] { operation.pending = connection_->device()->start(call); });
+  watch_own_stream(call.operation);
+}
+
+// The event of an asynchronous operation belongs to the thread that uses the mesh, so the watch
+// needs another one.
+void CallDispatcher::watch_own_stream(Operation operation) {
+  if (runtime_->device_watch != nullptr) follow({}, connection_->device()->stream(), operation);
 }
 
 void CallDispatcher::issue_together(const std::vector<Call>& calls) {
@@ -110,6 +117,7 @@ Work CallDispatcher::start(const SequenceDescription& description, StreamRef str
     }
   });
   runtime_->in_flight.add(operation);
+  watch_own_stream(Operation::send);
   return Work{std::move(operation), runtime_};
 }
 
@@ -146,9 +154,12 @@ RecordedCall CallDispatcher::issue(const DeferredCall& deferred) {
   return {};
 }
 
-void CallDispatcher::follow(RecordedCall recorded, StreamRef stream) {
-  if (connection_->recordings.device.record == nullptr) return;
-  runtime_->device_calls.follow(std::move(recorded), connection_->device()->end_of(stream), stream);
+void CallDispatcher::follow(RecordedCall recorded, StreamRef stream, Operation operation) {
+  const DeviceWatch* const watch = runtime_->device_watch.get();
+  if (connection_->recordings.device.record == nullptr && watch == nullptr) return;
+  runtime_->device_calls.follow(
+      std::move(recorded), connection_->device()->end_of(stream), stream,
+      watch != nullptr ? watch->note(connection_, operation) : IssuedOnDevice{});
 }
 
 RecordedCall CallDispatcher::record_on_device(const Call& call, std::uint64_t bits) {

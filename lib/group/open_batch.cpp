@@ -84,7 +84,7 @@ class IssuedTogether {
       throw;
     }
     for (auto& [call, record] : recorded)
-      call->dispatcher().follow(std::move(record), call->call().stream);
+      call->dispatcher().follow(std::move(record), call->call().stream, call->call().operation);
   }
 
  private:

@@ -174,10 +174,12 @@ void Mesh::close() {
 void Mesh::abort() {
   detail::MeshState& state = open_state("abort");
   state.runtime->device_calls.clear();
-  if (state.device) state.device->abort(state.connections);
+  std::string why = "the mesh was aborted";
+  if (state.device)
+    if (const std::string left_behind = state.device->abort(); !left_behind.empty())
+      why += "; NCCL communicators were left behind: " + left_behind;
   // The transports stay until close(), because operations in flight refer to their communicators.
-  for (const auto& connection : state.connections)
-    connection->mark_broken(Error{"the mesh was aborted"});
+  for (const auto& connection : state.connections) connection->mark_broken(Error{why});
   state.runtime->in_flight.abort_on_device("the mesh was aborted");
 }
 

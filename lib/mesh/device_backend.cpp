@@ -121,12 +121,6 @@ void report_environment(const ControlPlane& control, const nccl::Library& librar
     const char* value = std::getenv(name);
     return value != nullptr && *value != '\0' && std::string_view{value} != "0";
   };
-  if (library.version() >= 22600 && !is_set("NCCL_LAUNCH_ORDER_IMPLICIT"))
-    control.log(LogLevel::info,
-                "NCCL_LAUNCH_ORDER_IMPLICIT is not set: kernels of different communicators must "
-                "reach the device in the same order on all ranks. If the variable is 1 before NCCL "
-                "is loaded (mpi::NcclLaunchOrder::implicit sets it), NCCL launches the kernels in "
-                "the order of the calls.");
   if (nccl::forced_blocking() == false && library.version() >= 22300)
     control.log(
         LogLevel::warning,

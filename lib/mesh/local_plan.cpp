@@ -39,6 +39,9 @@ void apply_settings(LocalPlan& local, MeshOptions& options) {
   require_positive(local.timeout, "MeshOptions::timeout");
   if (!options.deadline) options.deadline = local.settings.deadline;
   if (options.deadline) require_positive(*options.deadline, "MeshOptions::deadline");
+  if (!options.device_deadline) options.device_deadline = local.settings.device_deadline;
+  if (options.device_deadline)
+    require_positive(*options.device_deadline, "MeshOptions::device_deadline");
   if (!options.check) options.check = local.settings.check;
   local.stall = options.stall.value_or(local.settings.stall.value_or(local.stall));
   require_positive(local.stall, "MeshOptions::stall");
@@ -131,6 +134,9 @@ Agreement agreement_on(const LocalPlan& local, int ranks, const std::string& des
   agreement.add("timeout", fmt::format("{} s", local.timeout.count()));
   agreement.add("option deadline",
                 options.deadline ? fmt::format("{} s", options.deadline->count()) : "none");
+  agreement.add(
+      "option device_deadline",
+      options.device_deadline ? fmt::format("{} s", options.device_deadline->count()) : "none");
   agreement.add("option check", options.check.value_or(false) ? "on" : "off");
   agreement.add("option devices", fmt::format("{}{}", static_cast<int>(options.devices),
                                               options.share_devices ? ", shared" : ""));

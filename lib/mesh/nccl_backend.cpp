@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "detail/nccl_backend.hpp"
 
+#include <algorithm>
 #include <array>
 #include <exception>
 #include <utility>
@@ -15,17 +16,6 @@
 
 namespace rankmesh::detail {
 namespace {
-
-// Aborts the communicators of all connections that `is_asked` accepts.
-template <class IsAsked>
-void abort_those(Connections connections, IsAsked&& is_asked) noexcept {
-  std::vector<nccl::Communicator*> comms;
-  for (const auto& connection : connections)
-    if (NcclTransport* transport = nccl_transport_of(*connection);
-        transport != nullptr && is_asked(*connection))
-      comms.push_back(&transport->communicator());
-  nccl::Communicator::abort(comms);
-}
 
 // Returns the highest value of all participants. Collective over them; blocks, with their timeout.
 std::uint64_t highest_of(std::uint64_t value, const Participants& participants) {
@@ -53,7 +43,10 @@ NcclBackend::NcclBackend(const nccl::Library& library, device::Claim claim,
       device_{claim.device()},
       control_{std::move(control)},
       context_{std::make_shared<NcclContext>(library, std::move(claim),
-                                             std::move(compute_capabilities))} {}
+                                             std::move(compute_capabilities),
+                                             [wait_context = control_->context()](auto& text) {
+                                               (*wait_context->log)(LogLevel::warning, text);
+                                             })} {}
 
 OpenedDevices NcclBackend::open(const DeviceOpening& wanted, const Participants& participants) {
   attempts_ = highest_of(attempts_, participants) + 1;
@@ -104,14 +97,11 @@ void NcclBackend::close(Connection& connection, const Deadline& deadline) {
   if (NcclTransport* transport = nccl_transport_of(connection)) {
     nccl::Communicator& comm = transport->communicator();
     if (!connection.is_usable()) {
-      comm.abort();
-    } else {
+      (void)context_->abort(std::array{&comm});
+    } else if (comm.is_owned()) {
       try {
-        if (comm.is_owned() && comm.is_blocking())
-          finalize(std::array{&comm}, deadline);
-        else
-          comm.finalize();
-        if (comm.is_owned()) comm.wait_until_ready(deadline);
+        finalize(std::array{&comm}, deadline);
+        comm.wait_until_ready(deadline);
         comm.destroy();
       } catch (const Error& error) {
         connection.mark_broken(error);
@@ -141,30 +131,34 @@ void NcclBackend::close(Connections connections, const Deadline& deadline) {
   for_each_usable([&](nccl::Communicator& comm) {
     for (const auto& memory : symmetric_) memory->deregister(comm);
   });
-  std::vector<nccl::Communicator*> blocking;
-  for_each_usable([&](nccl::Communicator& comm) {
-    if (!comm.is_owned()) return;
-    (void)comm.is_ready();  // throws if it has failed
-    if (comm.is_blocking())
-      blocking.push_back(&comm);
-    else
-      comm.finalize();
-  });
-  std::exception_ptr unfinished;
-  try {
-    finalize(blocking, deadline);
-  } catch (const Error&) {
-    unfinished = std::current_exception();
+  // The communicators of each mode are finalised in one NCCL group. The first group has ended when
+  // the second one begins (Library::grouped()).
+  for (const bool blocks : {false, true}) {
+    std::vector<nccl::Communicator*> comms;
+    for_each_usable([&](nccl::Communicator& comm) {
+      if (!comm.is_owned() || comm.is_blocking() != blocks) return;
+      (void)comm.is_ready();  // throws if it has failed
+      comms.push_back(&comm);
+    });
+    std::exception_ptr unfinished;
+    try {
+      finalize(comms, deadline);
+    } catch (const Error&) {
+      unfinished = std::current_exception();
+    }
+    for_each_usable([&](nccl::Communicator& comm) {
+      if (!comm.is_owned() || comm.is_blocking() != blocks) return;
+      if (unfinished != nullptr) std::rethrow_exception(unfinished);
+      comm.wait_until_ready(deadline);
+    });
   }
-  for_each_usable([&](nccl::Communicator& comm) {
-    if (!comm.is_owned()) return;
-    if (comm.is_blocking() && unfinished != nullptr) std::rethrow_exception(unfinished);
-    comm.wait_until_ready(deadline);
-  });
   for_each_usable([](nccl::Communicator& comm) { comm.destroy(); });
   abort_broken(connections);
   for (const auto& connection : connections) connection->close_device();
-  symmetric_.clear();
+  if (left_behind_.empty())
+    symmetric_.clear();
+  else
+    leak_symmetric();
   device::trim_pools();
   context_->release();
   if (failure != nullptr) std::rethrow_exception(failure);
@@ -176,11 +170,35 @@ void NcclBackend::finalize(std::span<nccl::Communicator* const> comms, const Dea
 }
 
 void NcclBackend::abort_broken(Connections connections) noexcept {
-  abort_those(connections, [](const Connection& c) { return !c.is_usable(); });
+  std::vector<nccl::Communicator*> comms;
+  for (const auto& connection : connections)
+    if (NcclTransport* transport = nccl_transport_of(*connection);
+        transport != nullptr && !connection->is_usable())
+      comms.push_back(&transport->communicator());
+  left_behind_ += context_->abort(comms);
 }
 
-void NcclBackend::abort(Connections connections) noexcept {
-  abort_those(connections, [](const Connection&) { return true; });
+void NcclBackend::watch(std::function<std::string()> reason, Deadline::Duration limit) {
+  context_->set_reason(std::move(reason));
+  context_->watch.start(std::min(limit / 8, nccl::CallWatch::usual_pause));
+}
+
+std::string NcclBackend::abort() noexcept {
+  context_->set_reason({});
+  left_behind_ += context_->abort();
+  return left_behind_;
+}
+
+NcclBackend::~NcclBackend() {
+  context_->release();
+  if (!left_behind_.empty()) leak_symmetric();
+}
+
+// Freeing memory waits for all work of the device, and a communicator that was left behind has some
+// that never ends.
+void NcclBackend::leak_symmetric() noexcept {
+  for (auto& memory : symmetric_) (void)memory.release();
+  symmetric_.clear();
 }
 
 }  // namespace rankmesh::detail

@@ -98,8 +98,8 @@ class Opening {
                           wanted.comm, static_cast<int>(wanted.group->leader.value()),
                           ids_of(wanted), std::move(options)});
     }
-    originals_ =
-        nccl::bootstrap(context_->library, requests, control_.monitor, participants_, times_);
+    nccl::bootstrap(context_->library, requests, control_.monitor, participants_, times_,
+                    originals_);
   }
 
   // Creates the transports of the groups, with blocking communicators where these are wanted.
@@ -114,12 +114,11 @@ class Opening {
                             original, wanted.options});
     }
     const bool any = nccl::blocks_after_creation(context_->library, true);
-    std::vector<std::unique_ptr<nccl::Communicator>> comms;
     // The participants may differ in their groups, but not in their options and versions.
     if (any && !nccl::forced_blocking())
-      comms = nccl::make_blocking(requests, control_.monitor, participants_, times_);
+      nccl::make_blocking(requests, control_.monitor, participants_, times_, children_);
     if (any) context_->watch.start();
-    add_transports(std::move(comms));
+    add_transports(std::exchange(children_, {}));
   }
 
   // @param blocking  The communicators that replace originals, in the order of the groups.
@@ -169,11 +168,16 @@ class Opening {
                               split.options.split_from);
         break;
       }
+      parents_.push_back(parent);
       requests.push_back({split.family, fmt::format("{}#{}", split.identity, attempt_), parent,
                           split.parent->ranks, split.colour, split.key, split.options});
     }
+    const std::vector<nccl::Communicator*> parents = std::exchange(parents_, {});
     participants_.verify("the splits of NCCL communicators", failure);
-    auto comms = nccl::split(requests, control_.monitor, participants_, context_->watch, times_);
+    parents_ = parents;  // a failed split leaves them unusable
+    nccl::split(requests, control_.monitor, participants_, context_->watch, times_, children_);
+    auto comms = std::exchange(children_, {});
+    parents_.clear();
     for (std::size_t i = 0; i < comms.size(); ++i)
       result_.children.push_back(
           comms[i] == nullptr
@@ -238,16 +242,19 @@ class Opening {
     report.splits = times_.splits;
   }
 
-  // Aborts everything that this step has opened. The scratch memory is freed afterwards, because
-  // cudaFree waits for work that only the aborts end.
+  // Aborts everything that this step has opened, and the parents of failed splits. The scratch
+  // memory is freed afterwards, because cudaFree waits for work that only the aborts end.
   void abort() noexcept {
-    std::vector<nccl::Communicator*> comms;
+    std::vector<nccl::Communicator*> comms = parents_;
     for (const auto& original : originals_)
       if (original != nullptr) comms.push_back(original.get());
     for (const Opened& o : opened_) comms.push_back(&o.transport->communicator());
-    nccl::Communicator::abort(comms);
+    for (const auto& child : children_)
+      if (child != nullptr) comms.push_back(child.get());
+    if (!context_->abort(comms).empty()) (void)scratch_.release();  // cudaFree would wait for ever
     result_ = {};
     originals_.clear();
+    children_.clear();
     scratch_.reset();
   }
 
@@ -262,6 +269,9 @@ class Opening {
   // Communicators that have a blocking child, and their groups. Until add_transports(), all
   // communicators of the bootstrap.
   std::vector<std::unique_ptr<nccl::Communicator>> originals_;
+  // The children of splits under way, and the parents of such splits.
+  std::vector<std::unique_ptr<nccl::Communicator>> children_;
+  std::vector<nccl::Communicator*> parents_;
   std::vector<const DeviceGroup*> replaced_groups_;
   DeviceFloats scratch_{nullptr, [](float* p) { (void)cudaFree(p); }};
 };

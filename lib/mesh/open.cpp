@@ -135,7 +135,17 @@ std::shared_ptr<MeshRuntime> make_runtime(const std::shared_ptr<ControlPlane>& c
   if (devices.backend == nullptr)
     return std::make_shared<MeshRuntime>(std::move(facts), control, nullptr);
   facts.device = devices.backend->device();
-  return std::make_shared<MeshRuntime>(std::move(facts), control, devices.backend->batch());
+  auto runtime = std::make_shared<MeshRuntime>(std::move(facts), control, devices.backend->batch());
+  if (options.device_deadline) {
+    runtime->device_watch = std::make_unique<DeviceWatch>(*options.device_deadline, control);
+    devices.backend->watch(
+        [weak = std::weak_ptr{runtime}] {
+          const auto alive = weak.lock();
+          return alive ? alive->device_watch->reason_to_abort(alive->device_calls) : std::string{};
+        },
+        *options.device_deadline);
+  }
+  return runtime;
 }
 
 // Opens the parts of a mesh on its control communicator. Collective over the mesh; blocks.

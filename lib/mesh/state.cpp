@@ -25,7 +25,7 @@ MeshState::~MeshState() {
   mark_closed();  // because the program may still hold groups
   if (device == nullptr) return;
   if (is_rank)
-    device->abort(connections);
+    (void)device->abort();
   else
     leak_devices();
 }

@@ -251,18 +251,9 @@ class NcclIssue {
     check(nccl_.Recv(out.data, count(out), out_.type, from, comm_.native(), stream_), "ncclRecv");
   }
 
-  // Ends the group even after an exception; otherwise all later calls of the thread would join the
-  // group.
   template <class Calls>
   void grouped(Calls&& calls) {
-    check(nccl_.GroupStart(), "ncclGroupStart");
-    try {
-      calls();
-    } catch (...) {
-      (void)nccl_.GroupEnd();
-      throw;
-    }
-    check(nccl_.GroupEnd(), "ncclGroupEnd");
+    is_in_progress_ |= nccl_.grouped(calls) == ncclInProgress;
   }
 
   const Call& call_;

@@ -19,25 +19,37 @@ namespace {
 class StreamPending final : public Pending {
  public:
   // @param comm  Null for copies.
+  // @param own_work  The number of work on the group's own stream; 0 for other streams.
   StreamPending(StreamRef stream, const nccl::Communicator* comm,
-                std::shared_ptr<NcclContext> context)
-      : comm_{comm}, context_{std::move(context)}, event_{context_->take_event()} {
+                std::shared_ptr<NcclContext> context, std::uint64_t own_work = 0)
+      : comm_{comm},
+        context_{std::move(context)},
+        event_{context_->take_event()},
+        stream_{stream.native()},
+        own_work_{own_work} {
     event_.record(stream);
   }
   ~StreamPending() override { context_->give_back(std::move(event_)); }
   StreamPending(const StreamPending&) = delete;
   StreamPending& operator=(const StreamPending&) = delete;
-  void order_before(StreamRef stream) override { event_.make_wait(stream); }
+  void order_before(StreamRef stream) override {
+    event_.make_wait(stream);
+    if (own_work_ != 0) context_->note_order(stream_, own_work_);
+  }
   bool test() override {
     // Throws if NCCL has failed. In this case the event may never occur, or occur too early.
     if (comm_ != nullptr) (void)comm_->is_ready();
-    return event_.query();
+    const bool has_ended = event_.query();
+    if (has_ended && own_work_ != 0) context_->note_order(stream_, own_work_);
+    return has_ended;
   }
 
  private:
   const nccl::Communicator* comm_;
   std::shared_ptr<NcclContext> context_;
   device::Event event_;
+  const void* stream_;
+  std::uint64_t own_work_;
 };
 
 // An event in a stream that is being captured would become a part of the graph.
@@ -115,7 +127,11 @@ NcclTransport::NcclTransport(std::unique_ptr<nccl::Communicator> comm, int rank,
       context_{std::move(context)},
       stream_{context_, priority},
       report_{std::move(report)},
-      least_compute_capability_{least_compute_capability} {}
+      least_compute_capability_{least_compute_capability} {
+  context_->add(*comm_);
+}
+
+NcclTransport::~NcclTransport() { context_->forget(*comm_); }
 
 bool NcclTransport::supports(const Call& call) const {
   return is_device_call(call) && call.operation != Operation::barrier;
@@ -148,18 +164,24 @@ void NcclTransport::issue(const Call& call) {
   require_supported(call);
   const device::Claim::Issuing alone{context_->claim};
   nccl::Batch& batch = *context_->batch;
-  comm_->require_whole();
-  if (batch.is_open()) batch.add(*comm_);
+  if (batch.is_open()) {
+    comm_->require_whole();
+    batch.add(*comm_);
+  }
   // Throws if the capture is invalidated.
   last_issue_ = {call.stream.native(), context_->graphs.note(call.stream, comm_->name())};
   // NCCL itself returns the error of an earlier operation (ncclEnqueueCheck in src/enqueue.cc).
-  bool is_in_progress = false;
-  const auto issue = [&] { is_in_progress = detail::issue_nccl_call(call, *comm_, rank_, size_); };
-  if (comm_->is_blocking() && !batch.is_open())
-    context_->watch.run(std::array{comm_.get()}, timeout_, issue);
-  else
-    issue();
-  if (is_in_progress && !batch.is_open()) comm_->wait_until_ready(Deadline{timeout_});
+  if (batch.is_open()) {
+    (void)detail::issue_nccl_call(call, *comm_, rank_, size_);
+    return;
+  }
+  const auto limit =
+      comm_->is_blocking() && comm_->is_owned() ? timeout_ : nccl::CallWatch::no_limit;
+  context_->watch.run(std::array{comm_.get()}, limit, [&] {
+    comm_->require_whole();
+    if (detail::issue_nccl_call(call, *comm_, rank_, size_))
+      comm_->wait_until_ready(Deadline{timeout_});
+  });
 }
 
 std::unique_ptr<Pending> NcclTransport::start(const Call& call) {
@@ -171,8 +193,9 @@ std::unique_ptr<Pending> NcclTransport::queue_after(StreamRef stream,
   (void)device::is_captured(stream);
   const StreamRef own = stream_.get();
   order(stream, own, *context_);
+  const std::uint64_t own_work = context_->note_own_work(own.native(), comm_->name());
   queue(own);
-  return std::make_unique<StreamPending>(own, comm_.get(), context_);
+  return std::make_unique<StreamPending>(own, comm_.get(), context_, own_work);
 }
 
 std::unique_ptr<Pending> NcclTransport::end_of(StreamRef stream) {

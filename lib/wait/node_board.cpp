@@ -150,6 +150,10 @@ std::string NodeBoard::wait_of(std::size_t index) const {
 
 PublishedNeeds& NodeBoard::needs(std::size_t index) const { return slot_at(memory_, index)->needs; }
 
+PublishedDeviceWork& NodeBoard::device_work(std::size_t slot) const {
+  return slot_at(memory_, slot)->device;
+}
+
 void NodeBoard::report_deadlock(const std::vector<std::pair<std::size_t, std::uint64_t>>& waits,
                                 const Deadlock& deadlock) {
   slot_at(memory_, own_slot_)->deadlock.write(0, deadlock.at, deadlock.text);

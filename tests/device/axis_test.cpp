@@ -169,6 +169,30 @@ TEST_CASE("pieces of every width and alignment are moved") {
   mesh.close();
 }
 
+TEST_CASE("few long pieces are shared by many blocks of threads") {
+  NEEDS_RANKS(2);
+  NEEDS_AT_MOST_RANKS(8);
+  SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
+  auto& tp = mesh["tp"];
+  const device::Stream stream = device::Stream::create();
+  constexpr std::size_t row = 1 << 16;  // floats: 64 blocks of 256 threads that load 16 bytes each
+  Values mine(2 * row), expected(mine.size() * static_cast<std::size_t>(tp.size()));
+  for (std::size_t i = 0; i < mine.size(); ++i)
+    mine[i] = static_cast<float>(tp.rank_in_group().value()) + static_cast<float>(i % 1000);
+  const Axis axis{{2, row}, 1};
+  tp.all_gather(mine, expected, axis);
+  const auto in = there(mine);
+  const device::DeviceBuffer<float> whole{expected.size()}, part{mine.size()};
+  const long long before = test_platform::cuda().blocks;
+  tp.all_gather(in.span(), whole.span(), axis, stream);
+  CHECK(test_platform::cuda().blocks - before == 2 * 64 * tp.size());
+  CHECK(whole.download(stream) == expected);
+  tp.scatter(whole.span(), part.span(), axis, 0, stream);
+  CHECK(part.download(stream) == mine);
+  mesh.close();
+}
+
 TEST_CASE("memory along an axis stays in the pool between synchronisations") {
   NEEDS_RANKS(2);
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};

@@ -26,9 +26,10 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
   const auto run_threads = [grid = config->gridDim, block = config->blockDim, kernel, work] {
     gridDim = grid;
     blockDim = block;
-    for (blockIdx.x = 0; blockIdx.x < grid.x; ++blockIdx.x)
-      for (threadIdx.y = 0; threadIdx.y < block.y; ++threadIdx.y)
-        for (threadIdx.x = 0; threadIdx.x < block.x; ++threadIdx.x) kernel(work);
+    for (blockIdx.y = 0; blockIdx.y < grid.y; ++blockIdx.y)
+      for (blockIdx.x = 0; blockIdx.x < grid.x; ++blockIdx.x)
+        for (threadIdx.y = 0; threadIdx.y < block.y; ++threadIdx.y)
+          for (threadIdx.x = 0; threadIdx.x < block.x; ++threadIdx.x) kernel(work);
   };
   return fake_cuda_launch(reinterpret_cast<const void*>(kernel), config, run_threads);
 }

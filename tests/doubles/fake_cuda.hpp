@@ -25,6 +25,7 @@ struct FakeCudaCounters {
                            // counted: allocating, freeing, loading a kernel
   long long late_loads;    // total: kernels that were loaded by their first launch
   long long pool_growths;  // total: allocations in stream order that took memory from the device
+  long long blocks;        // total: blocks of threads of the kernels that were launched
 };
 
 // A queued operation. `prepare` runs in the issuing thread each time the operation is really

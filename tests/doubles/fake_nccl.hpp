@@ -29,9 +29,11 @@ struct FakeNcclCounters {
   long connections;    // meetings of the ranks that the first operations of an algorithm have made
   long lone_aborts;    // communicators aborted outside a group call
   long unsafe_aborts;  // communicators freed while another thread was in a call on them
-  long long entries;   // calls of functions that take a communicator, and of the group functions
-  long long polls;     // of these, calls of ncclCommGetAsyncError
-  long long helpers;   // threads that were started for calls on non-blocking communicators
+  long stuck_ends;     // finalizes, destructions and aborts in which NCCL would wait for ever
+  long overlapping_groups;  // groups before 2.27 that met an earlier one of their thread
+  long long entries;  // calls of functions that take a communicator, and of the group functions
+  long long polls;    // of these, calls of ncclCommGetAsyncError
+  long long helpers;  // threads that were started for calls on non-blocking communicators
   long long calls[fake_calls_end];
   // Alive now.
   long communicators;

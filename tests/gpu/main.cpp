@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <map>
+#include <set>
 
 #include "row.hpp"
 
@@ -38,8 +39,9 @@ int run(const std::string& name, int argc, char** argv) {
     return 2;
   }
   const Arguments arguments(argv + std::min(argc, 2), argv + argc);
-  if (name == "count" || name == "probe" || name == "kernels")
-    return run_alone(name, found->second, arguments);
+  static const std::set<std::string> without_mpi{"count",   "nccl",  "probe",
+                                                 "kernels", "moves", "copies"};
+  if (without_mpi.contains(name)) return run_alone(name, found->second, arguments);
   return rankmesh::run(argc, argv, [&] {
     in_job = true;
     return found->second(arguments);
@@ -92,6 +94,14 @@ double median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::ranges::nth_element(values, middle);
   return *middle;
+}
+
+double seconds(const rankmesh::device::Stream& stream, const std::function<void()>& call) {
+  meet();
+  const double begin = now();
+  call();
+  stream.wait(rankmesh::Deadline{rankmesh::Deadline::Duration{60}});
+  return now() - begin;
 }
 
 rankmesh::Mesh two_names(const rankmesh::GroupOptions& options_of_all) {

@@ -17,6 +17,13 @@ int print_count(const Arguments&) {
   return 0;
 }
 
+// Throws if it cannot be opened; the error says where it was looked for.
+int print_nccl(const Arguments&) {
+  const auto& nccl = rankmesh::nccl::Library::load();
+  say("NCCL {} from {}", nccl.version_text(), nccl.path());
+  return 0;
+}
+
 std::string version(int code) { return fmt::format("{}.{}", code / 1000, code % 1000 / 10); }
 
 void print_device(int number) {
@@ -53,6 +60,7 @@ int probe(const Arguments&) {
 }
 
 const Register count_row{"count", print_count};
+const Register nccl_row{"nccl", print_nccl};
 const Register probe_row{"probe", probe};
 
 }  // namespace

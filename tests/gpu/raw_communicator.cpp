@@ -3,6 +3,8 @@
 
 #include <sched.h>
 
+#include <utility>
+
 #include "rankmesh/device/cuda.hpp"
 #include "rankmesh/device/nccl/library.hpp"
 #include "row.hpp"
@@ -31,6 +33,7 @@ RawCommunicator::RawCommunicator(const RawOptions& options) : blocking_{options.
   MPI_Bcast(&id, sizeof id, MPI_BYTE, 0, MPI_COMM_WORLD);
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = options.blocking ? 1 : 0;
+  if (options.splits_share) config.splitShare = 1;
   if (options.max_ctas) {
     config.minCTAs = 1;  // NCCL compares the two before it fills in what is not set
     config.maxCTAs = *options.max_ctas;
@@ -39,6 +42,7 @@ RawCommunicator::RawCommunicator(const RawOptions& options) : blocking_{options.
 }
 
 RawCommunicator::~RawCommunicator() {
+  if (comm_ == nullptr) return;
   const Library& nccl = Library::load();
   try {
     settle(nccl.CommFinalize(comm_), "ncclCommFinalize");
@@ -48,6 +52,8 @@ RawCommunicator::~RawCommunicator() {
     (void)nccl.CommAbort(comm_);
   }
 }
+
+void RawCommunicator::abort() { (void)Library::load().CommAbort(std::exchange(comm_, nullptr)); }
 
 void RawCommunicator::all_reduce(const float* in, float* out, std::size_t count,
                                  cudaStream_t stream) const {

@@ -17,6 +17,7 @@ void choose_device();
 struct RawOptions {
   bool blocking = true;
   std::optional<int> max_ctas{};
+  bool splits_share = false;  ///< Whether communicators that are split from it share its resources.
 };
 
 /// Move-only would be enough, but no row moves one.
@@ -32,6 +33,8 @@ class RawCommunicator {
   /// Sums floats, as a program without rankmesh would: on a non-blocking communicator it polls
   /// until NCCL has taken the operation.
   void all_reduce(const float* in, float* out, std::size_t count, cudaStream_t stream) const;
+  /// Ends the communicator without the other ranks. It cannot be used afterwards.
+  void abort();
   /// Polls until NCCL has taken what was called before. @throws NcclError
   void settle(ncclResult_t code, const char* function) const;
 

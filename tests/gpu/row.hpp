@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "rankmesh/device/device_buffer.hpp"
+#include "rankmesh/device/stream.hpp"
 #include "rankmesh/rankmesh.hpp"
 
 namespace gpu_rows {
@@ -57,6 +58,9 @@ rankmesh::MeshOptions options();
 /// Returns the current time in seconds, from a clock that never goes back.
 double now();
 double median(std::vector<double> values);
+/// Returns the seconds until the device has ended what the call queues on the stream. All ranks
+/// begin together.
+double seconds(const rankmesh::device::Stream& stream, const std::function<void()>& call);
 
 /// A mesh of all ranks: the group 'all' has the options, and 'tp' has the same ranks and none.
 rankmesh::Mesh two_names(const rankmesh::GroupOptions& options_of_all);

@@ -14,14 +14,6 @@ using rankmesh::device::Stream;
 
 const rankmesh::Deadline::Duration limit{60};
 
-double seconds(const Stream& stream, const std::function<void()>& call) {
-  meet();
-  const double begin = now();
-  call();
-  stream.wait(rankmesh::Deadline{limit});
-  return now() - begin;
-}
-
 int connections(const Arguments&) {
   choose_device();
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", options()};

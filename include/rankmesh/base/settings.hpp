@@ -34,14 +34,16 @@ enum class SingleCopy : std::uint8_t {
 struct RANKMESH_API Settings {
   std::optional<Deadline::Duration> timeout{};   ///< RANKMESH_TIMEOUT, in seconds.
   std::optional<Deadline::Duration> deadline{};  ///< RANKMESH_DEADLINE, in seconds.
-  std::optional<Deadline::Duration> stall{};     ///< RANKMESH_STALL, in seconds.
-  std::optional<bool> watchdog{};                ///< RANKMESH_WATCHDOG: 0 or 1.
-  std::optional<bool> check{};                   ///< RANKMESH_CHECK: 0 or 1.
-  std::string record{};                          ///< RANKMESH_RECORD: off, or a folder; or empty.
-  std::optional<bool> record_times{};            ///< RANKMESH_RECORD_TIMES: 0 or 1.
-  std::optional<bool> nvtx{};                    ///< RANKMESH_NVTX: 0 or 1.
-  SingleCopy single_copy{};                      ///< RANKMESH_SINGLE_COPY: auto, off or allow.
-  LogChoice log{};                               ///< RANKMESH_LOG: off, debug, info or warning.
+  /// RANKMESH_DEVICE_DEADLINE, in seconds.
+  std::optional<Deadline::Duration> device_deadline{};
+  std::optional<Deadline::Duration> stall{};  ///< RANKMESH_STALL, in seconds.
+  std::optional<bool> watchdog{};             ///< RANKMESH_WATCHDOG: 0 or 1.
+  std::optional<bool> check{};                ///< RANKMESH_CHECK: 0 or 1.
+  std::string record{};                       ///< RANKMESH_RECORD: off, or a folder; or empty.
+  std::optional<bool> record_times{};         ///< RANKMESH_RECORD_TIMES: 0 or 1.
+  std::optional<bool> nvtx{};                 ///< RANKMESH_NVTX: 0 or 1.
+  SingleCopy single_copy{};                   ///< RANKMESH_SINGLE_COPY: auto, off or allow.
+  LogChoice log{};                            ///< RANKMESH_LOG: off, debug, info or warning.
 
   /// Reads all variables. Local.
   /// @throws UsageError if variables have values that are not valid. The message lists all of these

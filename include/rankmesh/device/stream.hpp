@@ -55,6 +55,22 @@ class RANKMESH_API Stream {
   bool owned_ = false;
 };
 
+/// Lets the calling thread ask CUDA about streams and events, as long as this object exists. While
+/// any thread captures a graph in global mode, or this thread in a mode that is not relaxed, CUDA
+/// would refuse the question, and the capture would become invalid
+/// (cudaThreadExchangeStreamCaptureMode). NCCL does the same around its own questions
+/// (ncclCommPollEventCallbacks in src/include/comm.h).
+class RelaxedCaptureMode {
+ public:
+  RelaxedCaptureMode() noexcept { (void)cudaThreadExchangeStreamCaptureMode(&mode_); }
+  ~RelaxedCaptureMode() { (void)cudaThreadExchangeStreamCaptureMode(&mode_); }
+  RelaxedCaptureMode(const RelaxedCaptureMode&) = delete;
+  RelaxedCaptureMode& operator=(const RelaxedCaptureMode&) = delete;
+
+ private:
+  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
+};
+
 /// Waits until all work on the current device has ended, including the work of other libraries.
 ///
 /// cudaDeviceSynchronize has no deadline, so a helper thread calls it. If the deadline passes, the

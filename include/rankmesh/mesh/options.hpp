@@ -40,6 +40,15 @@ struct MeshOptions {
   /// messages, polling takes about twice as long as a blocking function. If `deadline` is empty,
   /// the environment variable `RANKMESH_DEADLINE` (in seconds) sets it.
   std::optional<Deadline::Duration> deadline{};
+  /// The time limit for operations on device memory, from their issue to their end on the device.
+  /// If an operation takes longer, a thread of this rank tells the other ranks of the node, and all
+  /// of these ranks abort all their NCCL communicators, so that the program's waits for its streams
+  /// end. The next call on device memory throws a TimeoutError that names the operation and the
+  /// ranks that are missing. The time includes that of the work before the operation on its stream.
+  /// Operations in CUDA graphs have no limit. If `device_deadline` is empty, the environment
+  /// variable `RANKMESH_DEVICE_DEADLINE` (in seconds) sets it. The default is no limit.
+  /// docs/devices.md describes what happens.
+  std::optional<Deadline::Duration> device_deadline{};
   /// If true, every call is compared before it is carried out, including collectives of groups that
   /// span nodes or were adopted, messages between two members, and calls on device memory. Without
   /// this option, only collectives on host memory of groups inside one node are compared.

@@ -13,6 +13,10 @@ namespace rankmesh::device {
 
 constexpr std::int64_t most_threads = 256;  // per block
 
+// So many blocks occupy every device: a multiprocessor runs at most 8 blocks of 256 threads at a
+// time, and the largest devices have fewer than 256 multiprocessors.
+constexpr std::int64_t enough_blocks = 2048;
+
 /// Returns the number of threads of a block whose threads share `words` loads: whole warps, and no
 /// more than the loads need.
 inline unsigned threads_for(std::int64_t words) {
@@ -42,7 +46,8 @@ void start(void (*kernel)(Work), const char* name, dim3 blocks, dim3 threads, co
 }
 
 /// Queues a kernel that copies rows. A row of threads (threadIdx.y) copies one row, so that narrow
-/// rows do not leave threads idle.
+/// rows do not leave threads idle. If there are few rows, several blocks (blockIdx.y) share each
+/// row, so that long rows use all multiprocessors.
 /// @param words  What the longest row has to load.
 template <class Work>
 void start_with_rows(void (*kernel)(Work), const char* name, std::int64_t words, std::int64_t rows,
@@ -50,7 +55,10 @@ void start_with_rows(void (*kernel)(Work), const char* name, std::int64_t words,
   std::int64_t width = 1;  // of a row of threads
   while (width < words && width < most_threads) width *= 2;
   const std::int64_t height = most_threads / width;
-  start(kernel, name, dim3{blocks_for((rows + height - 1) / height)},
+  const std::int64_t blocks = blocks_for((rows + height - 1) / height);
+  const std::int64_t shares = std::clamp<std::int64_t>(
+      (words + width - 1) / width, 1, std::max<std::int64_t>(enough_blocks / blocks, 1));
+  start(kernel, name, dim3{static_cast<unsigned>(blocks), static_cast<unsigned>(shares)},
         dim3{static_cast<unsigned>(width), static_cast<unsigned>(height)}, work, stream);
 }
 

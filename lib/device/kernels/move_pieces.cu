@@ -14,13 +14,16 @@ __global__ void move_pieces(MovePieces work) {
   const std::int64_t words = work.piece_bytes / static_cast<std::int64_t>(sizeof(Word));
   const std::int64_t pieces = work.rows * work.members;
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.y;
+  // The blocks that share a row take turns at the words of a row of threads.
+  const std::int64_t first = static_cast<std::int64_t>(blockIdx.y) * blockDim.x + threadIdx.x;
+  const std::int64_t shared = static_cast<std::int64_t>(gridDim.y) * blockDim.x;
   for (std::int64_t p = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
        p < pieces; p += step) {
     const std::int64_t in_blocks = p % work.members * work.rows + p / work.members;
     const Word* from =
         reinterpret_cast<const Word*>(work.from) + (work.to_blocks ? p : in_blocks) * words;
     Word* to = reinterpret_cast<Word*>(work.to) + (work.to_blocks ? in_blocks : p) * words;
-    for (std::int64_t w = threadIdx.x; w < words; w += blockDim.x) to[w] = from[w];
+    for (std::int64_t w = first; w < words; w += shared) to[w] = from[w];
   }
 }
 

@@ -25,6 +25,9 @@ static_assert(sizeof(MoveRows) <= 4096);
 template <class Word>
 __global__ void move_rows(MoveRows work) {
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.y;
+  // The blocks that share a row take turns at the words of a row of threads.
+  const std::int64_t first = static_cast<std::int64_t>(blockIdx.y) * blockDim.x + threadIdx.x;
+  const std::int64_t shared = static_cast<std::int64_t>(gridDim.y) * blockDim.x;
   for (std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
        row < work.rows; row += step) {
     int list = 0;
@@ -37,7 +40,7 @@ __global__ void move_rows(MoveRows work) {
     const Word* from = reinterpret_cast<const Word*>(rows.from + number * rows.from_step);
     Word* to = reinterpret_cast<Word*>(rows.to + number * rows.to_step);
     const std::int64_t words = rows.bytes / static_cast<std::int64_t>(sizeof(Word));
-    for (std::int64_t w = threadIdx.x; w < words; w += blockDim.x) to[w] = from[w];
+    for (std::int64_t w = first; w < words; w += shared) to[w] = from[w];
   }
 }
 

@@ -27,7 +27,13 @@ void Batch::begin() {
   if (open_here != nullptr)
     throw UsageError{"an NCCL group is begun inside another",
                      "end the first group before the second one begins"};
-  library_->check(library_->GroupStart(), "ncclGroupStart");
+  watch_->enter();
+  try {
+    library_->check(library_->GroupStart(), "ncclGroupStart");
+  } catch (...) {
+    watch_->exit();
+    throw;
+  }
   members_.clear();
   open_ = true;
   open_here = this;
@@ -36,6 +42,8 @@ void Batch::begin() {
 void Batch::add(Communicator& comm) {
   if (!members_.empty() && members_.front()->is_blocking() != comm.is_blocking()) {
     issue(default_timeout());
+    watch_->limit({}, CallWatch::no_limit);
+    members_.clear();
     library_->check(library_->GroupStart(), "ncclGroupStart");
   }
   if (std::ranges::find(members_, &comm) == members_.end()) members_.push_back(&comm);
@@ -44,31 +52,31 @@ void Batch::add(Communicator& comm) {
 void Batch::end(const Deadline& deadline) {
   open_ = false;
   open_here = nullptr;
-  std::optional<device::Claim::Issuing> alone;
   try {
-    alone.emplace(claim_);
-  } catch (const UsageError&) {
-    (void)library_->GroupEnd();  // the thread must leave NCCL's group
+    std::optional<device::Claim::Issuing> alone;
+    try {
+      alone.emplace(claim_);
+    } catch (const UsageError&) {
+      (void)library_->GroupEnd();  // the thread must leave NCCL's group
+      throw;
+    }
+    issue(deadline.left());
+  } catch (...) {
+    watch_->exit();  // throws if an abort is the reason
     throw;
   }
-  issue(deadline.left());
+  watch_->exit();
 }
 
 // Ends NCCL's group. The thread has left the group even after an exception.
 void Batch::issue(Deadline::Duration limit) {
-  const std::vector<Communicator*> members = std::exchange(members_, {});
-  ncclResult_t code = ncclSuccess;
-  const auto end = [&] {
-    code = library_->GroupEnd();
-    library_->check(code, "ncclGroupEnd");
-  };
-  if (!members.empty() && members.front()->is_blocking())
-    watch_->run(members, limit, end);
-  else
-    end();
+  const bool blocks = !members_.empty() && members_.front()->is_blocking();
+  if (blocks) watch_->limit(members_, limit);
+  const ncclResult_t code = library_->GroupEnd();
+  library_->check(code, "ncclGroupEnd");
   if (code != ncclInProgress) return;
   const Deadline deadline{limit};
-  for (const Communicator* comm : members) comm->wait_until_ready(deadline);
+  for (const Communicator* comm : members_) comm->wait_until_ready(deadline);
 }
 
 }  // namespace rankmesh::nccl

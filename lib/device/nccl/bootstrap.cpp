@@ -39,11 +39,12 @@ WaitPoint point_of(const Request& request, std::string_view phase) {
 class Bootstrap {
  public:
   Bootstrap(const Library& library, std::span<const Request> requests, WaitMonitor& monitor,
-            const Participants& participants)
+            const Participants& participants, std::vector<std::unique_ptr<Communicator>>& comms)
       : library_{library},
         requests_{requests},
         monitor_{monitor},
         participants_{participants},
+        comms_{comms},
         deadline_{participants.deadline()} {
     for (const Request& request : requests) {
       first_.push_back(owner_.size());
@@ -52,22 +53,14 @@ class Bootstrap {
     packets_->resize(owner_.size());
   }
 
-  std::vector<std::unique_ptr<Communicator>> run(BootstrapTimes& times) {
+  void run(BootstrapTimes& times) {
     timed(times.unique_ids, [&] { make_ids(); });
     timed(times.broadcasts, [&] { broadcast(); });
     timed(times.barriers, [&] { pass_barriers(); });
     check_ids();
     participants_.verify("the NCCL bootstrap's unique IDs", failure_);
     timed(times.inits, [&] { init(); });
-    try {
-      participants_.verify("the first use of the NCCL communicators", failure_);
-    } catch (...) {
-      std::vector<Communicator*> opened;
-      for (const auto& comm : comms_) opened.push_back(comm.get());
-      Communicator::abort(opened);
-      throw;
-    }
-    return std::move(comms_);
+    participants_.verify("the first use of the NCCL communicators", failure_);
   }
 
  private:
@@ -145,20 +138,30 @@ class Bootstrap {
     }
   }
 
-  void init() {
-    for (std::size_t i = 0; i < requests_.size() && failure_.empty(); ++i) {
-      const Request& request = requests_[i];
-      try {
+  // Begins all inits in one NCCL group, which carries them out side by side.
+  void begin_inits() {
+    const Request* current = requests_.data();
+    const auto begin_all = [&] {
+      for (std::size_t i = 0; i < requests_.size(); ++i) {
+        current = &requests_[i];
         std::vector<ncclUniqueId> ids;
-        for (int k = 0; k < request.ids; ++k)
+        for (int k = 0; k < current->ids; ++k)
           ids.push_back((*packets_)[first_[i] + static_cast<std::size_t>(k)].id);
-        comms_.push_back(Communicator::begin(library_, ids, request.comm.size(),
-                                             request.comm.rank(), request.name, request.options));
-      } catch (const Error& error) {
-        note(request, "init", error.message());
-        end_waits_of_peers(error.message());
+        comms_.push_back(Communicator::begin(library_, ids, current->comm.size(),
+                                             current->comm.rank(), current->name,
+                                             current->options));
       }
+    };
+    try {
+      if (!requests_.empty()) (void)library_.grouped(begin_all);
+    } catch (const Error& error) {
+      note(*current, "init", error.message());
+      end_waits_of_peers(error.message());
     }
+  }
+
+  void init() {
+    if (failure_.empty()) begin_inits();
     for (std::size_t i = 0; i < comms_.size() && failure_.empty(); ++i) {
       try {
         monitor_.wait([&] { return comms_[i]->is_ready(); }, point_of(requests_[i], "init"),
@@ -180,22 +183,20 @@ class Bootstrap {
   std::span<const Request> requests_;
   WaitMonitor& monitor_;
   const Participants& participants_;
+  std::vector<std::unique_ptr<Communicator>>& comms_;
   const Deadline deadline_;
   std::vector<std::size_t> first_;     // the first packet of each request
   std::vector<const Request*> owner_;  // the request of each packet
   MpiMemory<std::vector<Packet>> packets_;
-  std::vector<std::unique_ptr<Communicator>> comms_;
   std::string failure_;
 };
 
 }  // namespace
 
-std::vector<std::unique_ptr<Communicator>> bootstrap(const Library& library,
-                                                     std::span<const BootstrapRequest> requests,
-                                                     WaitMonitor& monitor,
-                                                     const Participants& participants,
-                                                     BootstrapTimes& times) {
-  return Bootstrap{library, requests, monitor, participants}.run(times);
+void bootstrap(const Library& library, std::span<const BootstrapRequest> requests,
+               WaitMonitor& monitor, const Participants& participants, BootstrapTimes& times,
+               std::vector<std::unique_ptr<Communicator>>& comms) {
+  Bootstrap{library, requests, monitor, participants, comms}.run(times);
 }
 
 }  // namespace rankmesh::nccl

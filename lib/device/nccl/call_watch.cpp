@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
@@ -12,13 +13,25 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// The pause between two checks of the thread. It is shorter if a call has a short limit.
-constexpr Deadline::Duration longest_pause{0.1};
+// The shortest pause between two checks of the thread, for calls that have a short limit.
 constexpr Deadline::Duration shortest_pause{0.005};
+
+// How long a call may take to return after its communicators were aborted.
+constexpr std::chrono::seconds patience{1};
+
+bool is_any_owned(std::span<Communicator* const> comms) {
+  return std::ranges::any_of(comms, [](const Communicator* comm) { return comm->is_owned(); });
+}
 
 }  // namespace
 
-CallWatch::~CallWatch() {
+void CallWatch::start(Deadline::Duration pause) {
+  pause_ = std::max(pause, shortest_pause).count();
+  if (thread_.joinable()) return;
+  thread_ = std::thread{[this] { watch(); }};
+}
+
+void CallWatch::stop() {
   if (!thread_.joinable()) return;
   {
     const std::lock_guard lock{mutex_};
@@ -28,26 +41,46 @@ CallWatch::~CallWatch() {
   thread_.join();
 }
 
-void CallWatch::start() {
-  if (!thread_.joinable()) thread_ = std::thread{[this] { watch(); }};
+void CallWatch::limit(std::span<Communicator* const> comms, Deadline::Duration limit) {
+  if ((state_.fetch_add(next_call) & ending) != 0) {  // the time begins now
+    wait_for_abort();
+    throw_timeout();
+  }
+  comms_ = comms;
+  limit_.store(limit.count(), std::memory_order_release);
 }
 
 void CallWatch::watch() {
+  (void)cudaSetDevice(device_);
   std::uint64_t seen = 0;  // the call that was in progress at the previous check
   Clock::time_point since;
-  Deadline::Duration pause = longest_pause;
+  Deadline::Duration pause{pause_};
   std::unique_lock lock{mutex_};
   while (!changed_.wait_for(lock, pause, [&] { return is_stopping_; })) {
+    pause = Deadline::Duration{pause_};
+    lock.unlock();
+    const std::string why = owner_.reason_to_abort();
+    lock.lock();
+    if (!why.empty()) {
+      is_aborting_ = true;
+      lock.unlock();
+      end_all(why);
+      lock.lock();
+      continue;
+    }
     std::uint64_t state = state_.load(std::memory_order_acquire);
-    pause = longest_pause;
     if ((state & inside) == 0) continue;
-    const Deadline::Duration limit{limit_.load(std::memory_order_relaxed)};
-    pause = std::clamp(limit / 8, shortest_pause, longest_pause);
+    const Deadline::Duration limit{limit_.load(std::memory_order_acquire)};
+    pause = std::clamp(limit / 8, shortest_pause, Deadline::Duration{pause_});
     if (state != seen) {
       seen = state;
       since = Clock::now();
-    } else if (Clock::now() - since >= limit &&
-               state_.compare_exchange_strong(state, state | ending)) {
+    } else if (Clock::now() - since >= limit && aborts_under_calls() && is_any_owned(comms_)) {
+      is_aborting_ = true;
+      if (!state_.compare_exchange_strong(state, state | ending)) {
+        is_aborting_ = false;
+        continue;
+      }
       lock.unlock();
       end_call();
       lock.lock();
@@ -55,18 +88,61 @@ void CallWatch::watch() {
   }
 }
 
-void CallWatch::end_call() noexcept {
-  (void)cudaSetDevice(device_);  // otherwise NCCL would use device 0 in this thread
-  (void)library_.GroupStart();
-  for (Communicator* comm : comms_) comm->begin_abort();
+// Before 2.22, an abort frees the communicator at once, even under a call.
+bool CallWatch::aborts_under_calls() const {
+  constexpr int first_with_aborts_in_groups = 22200;
+  return library_.version() >= first_with_aborts_in_groups;
+}
+
+// Ends the call in progress, which has reached its limit.
+void CallWatch::end_call() {
+  const std::string name = comms_.front()->name();
+  const std::string message = fmt::format("NCCL's call on '{}' is still in progress after {} s",
+                                          name, limit_.load(std::memory_order_relaxed));
+  error_ = {message, "check what the other members do; the communicator was aborted"};
+  Abort own{comms_, message, Abort::Frees::when_released};
   std::unique_lock lock{mutex_};
-  changed_.wait(lock, [&] { return has_left_; });
+  std::unique_ptr<Abort> all;
+  if (!changed_.wait_for(lock, patience, [&] { return has_left_; })) {
+    lock.unlock();
+    owner_.warn(
+        fmt::format("{}, although its communicator was aborted: it probably waits inside CUDA, "
+                    "behind work of another communicator. All communicators are aborted now",
+                    message));
+    error_.hint = "check what the other members do; all communicators were aborted";
+    all = owner_.begin_abort(message);
+    lock.lock();
+    changed_.wait(lock, [&] { return has_left_; });
+  }
   lock.unlock();
-  (void)library_.GroupEnd();
-  for (Communicator* comm : comms_) comm->end_abort();
-  lock.lock();
-  has_left_ = false;
-  has_aborted_ = true;
+  finish(own, all.get());
+}
+
+void CallWatch::end_all(const std::string& why) {
+  error_ = {why, "all communicators were aborted: end the program, or open a new mesh"};
+  const auto wait_for_call = [&, is_inside = (state_.fetch_or(ending) & inside) != 0] {
+    std::unique_lock lock{mutex_};
+    if (is_inside) changed_.wait(lock, [&] { return has_left_; });
+  };
+  if (!aborts_under_calls()) wait_for_call();  // such a call is polled, and ends at its limit
+  const std::unique_ptr<Abort> all = owner_.begin_abort(why);
+  wait_for_call();
+  finish(*all, nullptr);
+  owner_.warn(why + ": all NCCL communicators of this rank were aborted");
+}
+
+void CallWatch::finish(Abort& own, Abort* all) {
+  const auto is_in_graphs = [this](const std::string& name) { return owner_.is_in_graphs(name); };
+  if (all != nullptr) all->release();
+  std::string left_behind = own.wait(Abort::usual_limit, is_in_graphs);
+  if (all != nullptr) left_behind += all->wait(Abort::usual_limit, is_in_graphs);
+  if (!left_behind.empty()) {
+    error_.message += "; NCCL communicators were left behind: " + left_behind;
+    owner_.warn("NCCL communicators were left behind: " + left_behind);
+  }
+  const std::lock_guard lock{mutex_};
+  is_aborting_ = false;
+  if (!has_left_) state_.fetch_and(~ending);  // no call waits for the end of the abort
   changed_.notify_all();
 }
 
@@ -74,16 +150,14 @@ void CallWatch::wait_for_abort() noexcept {
   std::unique_lock lock{mutex_};
   has_left_ = true;
   changed_.notify_all();
-  changed_.wait(lock, [&] { return has_aborted_; });
-  has_aborted_ = false;
+  changed_.wait(lock, [&] { return !is_aborting_; });
+  has_left_ = false;
   state_.store((state_.load() & ~(inside | ending)) + next_call);
 }
 
-void CallWatch::throw_timeout() const {
-  throw TimeoutError{fmt::format("NCCL's call on '{}' is still in progress after {} s",
-                                 comms_.front()->name(), limit_.load(std::memory_order_relaxed)),
-                     "check what the other members do; the communicator was aborted",
-                     {}};
+void CallWatch::throw_timeout() {
+  const std::lock_guard lock{mutex_};
+  throw TimeoutError{error_.message, error_.hint, {}};
 }
 
 }  // namespace rankmesh::nccl

@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "rankmesh/device/nccl/communicator.hpp"
 
+#include <array>
 #include <utility>
 
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
 #include "device/nccl/detail/native_config.hpp"
+#include "rankmesh/device/nccl/abort.hpp"
 #include "rankmesh/device/nccl/mode.hpp"
 #include "rankmesh/wait/backoff.hpp"
 
 namespace rankmesh::nccl {
 Communicator::Communicator(const Library& library, ncclComm_t native, std::string name, bool owned)
-    : library_{&library},
-      native_{native},
-      name_{std::make_unique<const std::string>(std::move(name))},
-      owned_{owned} {}
+    : library_{&library}, native_{std::make_shared<Native>(std::move(name))}, owned_{owned} {
+  native_->handle = native;
+}
 
 std::unique_ptr<Communicator> Communicator::begin(const Library& library,
                                                   std::span<const ncclUniqueId> ids, int ranks,
@@ -31,19 +32,21 @@ std::unique_ptr<Communicator> Communicator::begin(const Library& library,
   comm->is_blocking_ = forced_blocking().value_or(false);
   comm->prefers_copy_engines_ = wanted.cta_policy == NCCL_CTA_POLICY_ZERO;
   if (wanted.share_resources) comm->family_ = std::make_shared<Family>();
-  NativeConfig config{wanted, false, *comm->name_, library.version()};
+  NativeConfig config{wanted, false, comm->name(), library.version()};
+  comm->is_in_progress_ = true;
   if (ids.size() == 1) {
-    library.check(library.CommInitRankConfig(&comm->native_, ranks, ids[0], rank, config.get()),
-                  "ncclCommInitRankConfig");
+    library.check(
+        library.CommInitRankConfig(&comm->native_->handle, ranks, ids[0], rank, config.get()),
+        "ncclCommInitRankConfig");
   } else {
     if (library.CommInitRankScalable == nullptr)
       throw UnsupportedError{
           fmt::format("NCCL {} accepts one unique ID per communicator", library.version_text()),
           "use NCCL 2.23 or later, or one unique ID"};
-    library.check(
-        library.CommInitRankScalable(&comm->native_, ranks, rank, static_cast<int>(ids.size()),
-                                     const_cast<ncclUniqueId*>(ids.data()), config.get()),
-        "ncclCommInitRankScalable");
+    library.check(library.CommInitRankScalable(&comm->native_->handle, ranks, rank,
+                                               static_cast<int>(ids.size()),
+                                               const_cast<ncclUniqueId*>(ids.data()), config.get()),
+                  "ncclCommInitRankScalable");
   }
   return comm;
 }
@@ -52,10 +55,11 @@ std::unique_ptr<Communicator> Communicator::split(Communicator& parent, std::opt
                                                   int key, std::string name,
                                                   const GroupOptions& wanted) {
   const Library& library = parent.library();
+  parent.is_in_progress_ = true;
   if (!colour) {
-    library.check(
-        library.CommSplit(parent.native_, NCCL_SPLIT_NOCOLOR, key, &parent.no_child_, nullptr),
-        "ncclCommSplit", parent.native_);
+    library.check(library.CommSplit(parent.native(), NCCL_SPLIT_NOCOLOR, key,
+                                    &parent.native_->no_child, nullptr),
+                  "ncclCommSplit", parent.native());
     return nullptr;
   }
   std::unique_ptr<Communicator> comm{new Communicator{library, nullptr, std::move(name), true}};
@@ -65,9 +69,10 @@ std::unique_ptr<Communicator> Communicator::split(Communicator& parent, std::opt
   comm->family_ = parent.family_;
   if (parent.family_ == nullptr && wanted.share_resources)
     comm->family_ = std::make_shared<Family>();
-  NativeConfig config{wanted, comm->is_blocking_, *comm->name_, library.version()};
-  library.check(library.CommSplit(parent.native_, *colour, key, &comm->native_, config.get()),
-                "ncclCommSplit", parent.native_);
+  NativeConfig config{wanted, comm->is_blocking_, comm->name(), library.version()};
+  library.check(
+      library.CommSplit(parent.native(), *colour, key, &comm->native_->handle, config.get()),
+      "ncclCommSplit", parent.native());
   return comm;
 }
 
@@ -78,116 +83,104 @@ std::unique_ptr<Communicator> Communicator::adopt(const Library& library, ncclCo
   return comm;
 }
 
-Communicator::~Communicator() { abort(); }
+Communicator::~Communicator() {
+  if (owned_ && native() != nullptr) (void)Abort{std::array{this}}.wait();
+}
 
 int Communicator::size() const {
   int size = 0;
-  library_->check(library_->CommCount(native_, &size), "ncclCommCount", native_);
+  library_->check(library_->CommCount(native(), &size), "ncclCommCount", native());
   return size;
 }
 
 int Communicator::rank() const {
   int rank = 0;
-  library_->check(library_->CommUserRank(native_, &rank), "ncclCommUserRank", native_);
+  library_->check(library_->CommUserRank(native(), &rank), "ncclCommUserRank", native());
   return rank;
 }
 
 int Communicator::device() const {
   int device = 0;
-  library_->check(library_->CommCuDevice(native_, &device), "ncclCommCuDevice", native_);
+  library_->check(library_->CommCuDevice(native(), &device), "ncclCommCuDevice", native());
   return device;
 }
 
 bool Communicator::is_ready() const {
-  if (native_ == nullptr) return true;  // it has ended
   require_whole();
+  const std::lock_guard lock{native_->mutex};
+  if (native_->handle == nullptr) return true;  // it has ended
   ncclResult_t state = ncclSuccess;
-  library_->check(library_->CommGetAsyncError(native_, &state), "ncclCommGetAsyncError", native_);
+  library_->check(library_->CommGetAsyncError(native_->handle, &state), "ncclCommGetAsyncError",
+                  native_->handle);
   if (state == ncclInProgress) return false;
-  library_->check(state, name_->c_str(), native_);
+  library_->check(state, name().c_str(), native_->handle);
+  is_in_progress_ = false;
   return true;
 }
 
 void Communicator::wait_until_ready(const Deadline& deadline) const {
   if (!poll_until([&] { return is_ready(); }, deadline))
-    throw TimeoutError{fmt::format("NCCL's call on '{}' is still in progress after {} s", *name_,
+    throw TimeoutError{fmt::format("NCCL's call on '{}' is still in progress after {} s", name(),
                                    deadline.seconds()),
                        "check what the other members do, or end the call with Mesh::abort()",
                        {}};
 }
 
 void Communicator::require_whole() const {
+  if (native() == nullptr) [[unlikely]] {
+    const std::lock_guard lock{native_->mutex};
+    if (!native_->why_aborted.empty())
+      throw TimeoutError{
+          fmt::format("the communicator of '{}' was aborted: {}", name(), native_->why_aborted),
+          "end the program, or open a new mesh on the ranks that are left",
+          {}};
+  }
   if (family_ == nullptr || family_->aborted.empty()) [[likely]]
     return;
   throw NcclError{
       ncclInvalidUsage,
       fmt::format("NCCL has ended the operations of '{}', because '{}' was aborted and both share "
                   "their resources",
-                  *name_, family_->aborted)};
+                  name(), family_->aborted)};
 }
 
 void Communicator::finalize() {
-  if (owned_ && native_ != nullptr)
-    library_->check(library_->CommFinalize(native_), "ncclCommFinalize", native_);
+  if (owned_ && native() != nullptr)
+    library_->check(library_->CommFinalize(native()), "ncclCommFinalize", native());
 }
 
 void Communicator::finalize(std::span<Communicator* const> comms) {
   if (comms.empty()) return;
-  const Library& library = *comms.front()->library_;
-  library.check(library.GroupStart(), "ncclGroupStart");
-  try {
+  (void)comms.front()->library_->grouped([&] {
     for (Communicator* comm : comms) comm->finalize();
-  } catch (...) {
-    (void)library.GroupEnd();
-    throw;
-  }
-  library.check(library.GroupEnd(), "ncclGroupEnd");
+  });
 }
 
 void Communicator::destroy() {
-  if (!owned_ || native_ == nullptr) return;
+  if (!owned_ || native() == nullptr) return;
   try {
     (void)is_ready();
   } catch (...) {
-    abort();
+    (void)Abort{std::array{this}}.wait();
     throw;
   }
-  const ncclResult_t code = library_->CommDestroy(native_);
+  const ncclResult_t code = library_->CommDestroy(native());
   if (code == ncclSuccess || code == ncclInProgress) {
-    native_ = nullptr;
+    native_->handle = nullptr;
     return;
   }
   (void)library_->GroupEnd();  // an error that arose since then has left this thread in a group
-  abort();
+  (void)Abort{std::array{this}}.wait();
   library_->check(code, "ncclCommDestroy");
 }
 
-void Communicator::abort() noexcept {
-  if (!owned_ || native_ == nullptr) return;
-  note_abort();
-  (void)library_->CommAbort(std::exchange(native_, nullptr));
-}
-
-void Communicator::note_abort() noexcept {
-  if (family_ != nullptr && family_->aborted.empty()) family_->aborted = *name_;
-}
-
-void Communicator::begin_abort() noexcept {
-  if (!owned_ || native_ == nullptr) return;
-  note_abort();
-  (void)library_->CommAbort(native_);
-}
-
-void Communicator::end_abort() noexcept {
-  if (owned_) native_ = nullptr;
-}
-
-void Communicator::abort(std::span<Communicator* const> comms) noexcept {
-  if (comms.empty()) return;
-  const Library& library = *comms.front()->library_;
-  (void)library.GroupStart();
-  for (Communicator* comm : comms) comm->abort();
-  (void)library.GroupEnd();
+ncclComm_t Communicator::take(const std::string& why) {
+  const std::lock_guard lock{native_->mutex};
+  if (native_->handle != nullptr) {
+    if (family_ != nullptr && family_->aborted.empty()) family_->aborted = name();
+    native_->why_aborted = why;
+  }
+  return std::exchange(native_->handle, nullptr);
 }
 
 }  // namespace rankmesh::nccl

@@ -25,37 +25,36 @@ std::string failure_of(const std::string& name, const RankSet& ranks, const Erro
 // Begins a split. If the parent is blocking, this call waits for the other ranks of the parent. A
 // rank that has failed waits for these ranks in the agreement at the end. Therefore they must
 // return before the deadline of that rank.
-std::unique_ptr<Communicator> begin_split(const SplitRequest& request, CallWatch& watch,
-                                          const Deadline& deadline) {
-  std::unique_ptr<Communicator> child;
+void begin_split(const SplitRequest& request, CallWatch& watch, const Deadline& deadline,
+                 std::vector<std::unique_ptr<Communicator>>& children) {
   const auto begin = [&] {
-    child = Communicator::split(*request.parent, request.colour, request.key, request.name,
-                                request.options);
+    children.push_back(Communicator::split(*request.parent, request.colour, request.key,
+                                           request.name, request.options));
   };
   if (request.parent->is_blocking())
     watch.run(std::array{request.parent}, deadline.left() / 2, begin);
   else
     begin();
-  return child;
 }
 
 }  // namespace
 
-std::vector<std::unique_ptr<Communicator>> make_blocking(std::span<const BlockingRequest> requests,
-                                                         WaitMonitor& monitor,
-                                                         const Participants& participants,
-                                                         BootstrapTimes& times) {
+void make_blocking(std::span<const BlockingRequest> requests, WaitMonitor& monitor,
+                   const Participants& participants, BootstrapTimes& times,
+                   std::vector<std::unique_ptr<Communicator>>& children) {
   const Deadline deadline = participants.deadline();
-  std::vector<std::unique_ptr<Communicator>> children;
   std::string failure;
   timed(times.splits, [&] {
-    const BlockingRequest* current = nullptr;
-    try {
+    const BlockingRequest* current = requests.data();
+    const auto begin_all = [&] {
       for (const BlockingRequest& request : requests) {
         current = &request;
         children.push_back(Communicator::split(*request.original, 0, request.original->rank(),
                                                request.name, request.options));
       }
+    };
+    try {
+      if (!requests.empty()) (void)requests.front().original->library().grouped(begin_all);
       for (const BlockingRequest& request : requests) {
         current = &request;
         monitor.wait([&] { return request.original->is_ready(); }, point_of(request), deadline);
@@ -67,35 +66,26 @@ std::vector<std::unique_ptr<Communicator>> make_blocking(std::span<const Blockin
   // If this rank failed, the others wait for it. End their waits.
   if (!failure.empty())
     for (const BlockingRequest& request : requests) monitor.give_up(point_of(request), failure);
-  try {
-    participants.verify("the blocking NCCL communicators", failure);
-  } catch (...) {
-    std::vector<Communicator*> comms;  // NCCL still writes to the children
-    for (const BlockingRequest& request : requests) comms.push_back(request.original);
-    for (const auto& child : children) comms.push_back(child.get());
-    Communicator::abort(comms);
-    throw;
-  }
-  return children;
+  participants.verify("the blocking NCCL communicators", failure);
 }
 
 void release(std::span<const std::unique_ptr<Communicator>> originals, const Deadline& deadline) {
-  for (const auto& comm : originals) comm->finalize();
+  std::vector<Communicator*> comms;
+  for (const auto& comm : originals) comms.push_back(comm.get());
+  Communicator::finalize(comms);
   for (const auto& comm : originals) comm->wait_until_ready(deadline);
   for (const auto& comm : originals) comm->destroy();
 }
 
-std::vector<std::unique_ptr<Communicator>> split(std::span<const SplitRequest> requests,
-                                                 WaitMonitor& monitor,
-                                                 const Participants& participants, CallWatch& watch,
-                                                 BootstrapTimes& times) {
+void split(std::span<const SplitRequest> requests, WaitMonitor& monitor,
+           const Participants& participants, CallWatch& watch, BootstrapTimes& times,
+           std::vector<std::unique_ptr<Communicator>>& children) {
   const Deadline deadline = participants.deadline();
-  std::vector<std::unique_ptr<Communicator>> children;
   std::string failure;
   timed(times.splits, [&] {
     for (const SplitRequest& request : requests) {
       try {
-        children.push_back(begin_split(request, watch, deadline));
+        begin_split(request, watch, deadline, children);
         const WaitPoint point = point_of(request);
         monitor.wait([&] { return request.parent->is_ready(); }, point, deadline);
         // NCCL sets the child's handle before the parent becomes ready, not in the call.
@@ -110,14 +100,7 @@ std::vector<std::unique_ptr<Communicator>> split(std::span<const SplitRequest> r
   // If this rank failed, the others wait for it in this split or a later one. End their waits.
   if (!failure.empty())
     for (const SplitRequest& request : requests) monitor.give_up(point_of(request), failure);
-  try {
-    participants.verify("the split NCCL communicators", failure);
-  } catch (...) {
-    for (const SplitRequest& request : requests)
-      request.parent->abort();  // while the children, which NCCL still writes to, exist
-    throw;
-  }
-  return children;
+  participants.verify("the split NCCL communicators", failure);
 }
 
 }  // namespace rankmesh::nccl

@@ -81,7 +81,7 @@ class CallDispatcher final : private Waiter {
   /// call on device memory, for follow().
   RecordedCall issue(const DeferredCall& call);
   /// Records when the device has finished a call that NCCL has taken.
-  void follow(RecordedCall recorded, StreamRef stream);
+  void follow(RecordedCall recorded, StreamRef stream, Operation operation);
 
   /// Returns the size in bytes of a message that has arrived; see Transport::arrived().
   [[nodiscard]] std::optional<std::int64_t> arrived(RankInGroup from, int tag);
@@ -134,6 +134,7 @@ class CallDispatcher final : private Waiter {
   void run_lowered(const Call& call);
   void run_polled(const Call& call);
   void start_on_device(const Call& call, AsyncOperation& operation);
+  void watch_own_stream(Operation operation);
   void start_on_host(const Call& call, AsyncOperation& operation);
   template <class Action>
   void breaking_on_failure(Action&& action);

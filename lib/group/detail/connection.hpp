@@ -2,6 +2,7 @@
 // The communicator and the transports of one group.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -148,6 +149,9 @@ class RANKMESH_API Connection {
   [[nodiscard]] std::uint64_t last_call() const;
   /// Returns the number of the next collective call on device memory, from 1.
   std::uint64_t next_device_call() { return ++last_device_call_; }
+  [[nodiscard]] std::uint64_t last_device_call() const { return last_device_call_; }
+  /// Where the number of the latest collective on device memory is published; see DeviceWatch.
+  std::atomic<std::uint64_t>* published_device_call = nullptr;
 
   /// Returns a function for WaitPoint::needed, which translates awaited members into ranks of the
   /// mesh. If other operations of this process are in flight, the peers may wait for these

@@ -10,6 +10,7 @@
 
 #include "call_ranges.hpp"
 #include "device_calls.hpp"
+#include "device_watch.hpp"
 #include "everything_in_flight.hpp"
 #include "open_batch.hpp"
 #include "operations_in_flight.hpp"
@@ -68,6 +69,7 @@ struct MeshRuntime : std::enable_shared_from_this<MeshRuntime> {
   OperationsInFlight in_flight;
   OpenBatch batch;
   DeviceCalls device_calls;
+  std::unique_ptr<DeviceWatch> device_watch;  ///< Null without the option `device_deadline`.
   bool is_closed = false;
   std::string last_failure;  ///< The last error of an operation, for peers if this rank leaves.
   MeshLock lock;             ///< See CallLock and GuestLock.

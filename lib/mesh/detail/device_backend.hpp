@@ -94,8 +94,14 @@ class DeviceBackend {
   virtual void close(Connection& connection, const Deadline& deadline) = 0;
   /// Finalises and destroys all communicators, in the order of opening. Collective over the mesh.
   virtual void close(Connections connections, const Deadline& deadline) = 0;
-  /// Aborts all communicators without waiting for other ranks. Local.
-  virtual void abort(Connections connections) noexcept = 0;
+  /// Lets a thread ask for a reason to abort all communicators, several times per second, until the
+  /// devices are closed or aborted.
+  /// @param reason  Returns an empty text if there is none. Called by that thread.
+  /// @param limit   The thread asks several times within this time.
+  virtual void watch(std::function<std::string()> reason, Deadline::Duration limit) = 0;
+  /// Aborts all communicators without waiting for other ranks. Local; waits for a limited time.
+  /// @return The communicators that were left behind, with reasons; empty if all have ended.
+  virtual std::string abort() noexcept = 0;
 
   /// Allocates zeroed device memory, and registers it with the communicators of these connections.
   /// Collective over the mesh. close() frees the memory.

@@ -24,7 +24,7 @@ class NcclBackend final : public DeviceBackend {
   NcclBackend(const nccl::Library& library, device::Claim claim,
               std::vector<int> compute_capabilities, std::shared_ptr<ControlPlane> control);
   /// Gives the device back, also where the program still holds groups or Works.
-  ~NcclBackend() override { context_->release(); }
+  ~NcclBackend() override;
 
   [[nodiscard]] int device() const override { return device_; }
   [[nodiscard]] std::shared_ptr<DeviceBatch> batch() const override { return context_->batch; }
@@ -38,13 +38,15 @@ class NcclBackend final : public DeviceBackend {
   void quiesce(Connections connections, const Deadline& deadline) override;
   void close(Connection& connection, const Deadline& deadline) override;
   void close(Connections connections, const Deadline& deadline) override;
-  void abort(Connections connections) noexcept override;
+  void watch(std::function<std::string()> reason, Deadline::Duration limit) override;
+  std::string abort() noexcept override;
   std::byte* allocate_symmetric(std::size_t bytes, const std::vector<std::string_view>& names,
                                 Connections connections) override;
 
  private:
   void abort_broken(Connections connections) noexcept;
-  void finalize(std::span<nccl::Communicator* const> blocking, const Deadline& deadline);
+  void finalize(std::span<nccl::Communicator* const> comms, const Deadline& deadline);
+  void leak_symmetric() noexcept;
 
   const nccl::Library& library_;
   int device_;
@@ -52,6 +54,7 @@ class NcclBackend final : public DeviceBackend {
   std::shared_ptr<NcclContext> context_;
   /// Symmetric memory, which is freed after its communicators are closed.
   std::vector<std::unique_ptr<nccl::SymmetricMemory>> symmetric_;
+  std::string left_behind_;     ///< Communicators whose aborts have not ended.
   std::uint64_t attempts_ = 0;  ///< Distinguishes an opening from an earlier one that failed.
 };
 

@@ -4,8 +4,13 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
+#include <mutex>
+#include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -19,16 +24,20 @@
 
 namespace rankmesh {
 
-/// The library, the device, the open batch and the captured graphs of one mesh. The mesh's device
-/// backend and the transports share it; it refers to neither.
-struct NcclContext {
+/// The library, the device, the communicators, the open batch and the captured graphs of one mesh.
+/// The mesh's device backend and the transports share it; it refers to neither.
+struct NcclContext final : nccl::CallWatch::Owner {
+  /// @param log  Takes warnings. May be called by another thread.
   NcclContext(const nccl::Library& nccl_library, device::Claim device_claim,
-              std::vector<int> compute_capabilities_of_ranks)
+              std::vector<int> compute_capabilities_of_ranks,
+              std::function<void(const std::string&)> log)
       : library{nccl_library},
         claim{std::move(device_claim)},
         compute_capabilities{std::move(compute_capabilities_of_ranks)},
-        watch{library, claim.device()},
-        batch{std::make_shared<nccl::Batch>(library, claim, watch)} {}
+        watch{library, claim.device(), *this},
+        batch{std::make_shared<nccl::Batch>(library, claim, watch)},
+        log_{std::move(log)},
+        may_warn_of_order_{!has_implicit_order(library)} {}
 
   /// Returns an event. Events are kept for later calls, because it takes CUDA longer to create one
   /// than to record it.
@@ -45,8 +54,57 @@ struct NcclContext {
     if (!is_released_ && events_.size() < most_events) events_.push_back(std::move(event));
   }
 
+  ~NcclContext() override { watch.stop(); }
+
+  /// Notes a communicator of the mesh, until forget() is called.
+  void add(nccl::Communicator& comm) {
+    const std::lock_guard lock{mutex_};
+    comms_.push_back(&comm);
+  }
+  void forget(nccl::Communicator& comm) noexcept {
+    const std::lock_guard lock{mutex_};
+    std::erase(comms_, &comm);
+  }
+
+  /// Aborts communicators, and waits for a limited time.
+  /// @return Those that were left behind, as Abort::wait() returns them. The log has them too.
+  std::string abort(std::span<nccl::Communicator* const> comms) noexcept;
+  /// Aborts all communicators of the mesh.
+  std::string abort() noexcept;
+
+  /// Sets what tells the watch why all communicators must be aborted. The thread of the watch calls
+  /// the function until the release.
+  void set_reason(std::function<std::string()> reason) {
+    const std::lock_guard lock{reason_mutex_};
+    reason_ = std::move(reason);
+  }
+
+  std::string reason_to_abort() override {
+    const std::lock_guard lock{reason_mutex_};
+    return reason_ ? reason_() : std::string{};
+  }
+  std::unique_ptr<nccl::Abort> begin_abort(const std::string& why) override {
+    const std::lock_guard lock{mutex_};
+    return std::make_unique<nccl::Abort>(comms_, why, nccl::Abort::Frees::when_released);
+  }
+  bool is_in_graphs(const std::string& name) override { return !graphs.alive(name).empty(); }
+  void warn(const std::string& text) noexcept override;
+
+  /// Notes that a group queues work on its own stream. Warns once if the work on another group's
+  /// own stream has no order with it, as far as rankmesh knows.
+  /// @return A number for note_order().
+  std::uint64_t note_own_work(const void* stream, const std::string& group);
+  /// Notes that the work with this number has ended, or that other work waits for it.
+  void note_order(const void* stream, std::uint64_t number) noexcept {
+    std::erase_if(own_work_, [&](const OwnWork& work) {
+      return work.stream == stream && work.number == number;
+    });
+  }
+
   /// Releases the device, so that another mesh of this process may use another device.
   void release() {
+    set_reason({});
+    watch.stop();
     claim = {};
     events_.clear();
     is_released_ = true;
@@ -69,8 +127,24 @@ struct NcclContext {
   device::CapturedGraphs graphs;
 
  private:
+  // Whether NCCL launches kernels in the order of the calls.
+  static bool has_implicit_order(const nccl::Library& library);
+
   static constexpr std::size_t most_events = 256;
+  std::mutex mutex_;  // of the communicators
+  std::vector<nccl::Communicator*> comms_;
+  std::mutex reason_mutex_;
+  std::function<std::string()> reason_;
+  const std::function<void(const std::string&)> log_;
+  bool may_warn_of_order_;
   std::vector<device::Event> events_;
+  struct OwnWork {
+    const void* stream;
+    std::uint64_t number;  // of the latest work
+    std::string group;
+  };
+  std::vector<OwnWork> own_work_;  // that nothing waits for yet
+  std::uint64_t last_own_work_ = 0;
   bool is_released_ = false;
 };
 

@@ -52,6 +52,9 @@ class NcclTransport final : public DeviceTransport {
   NcclTransport(std::unique_ptr<nccl::Communicator> comm, int rank, int size,
                 Deadline::Duration timeout, int priority, std::shared_ptr<NcclContext> context,
                 BootstrapReport report, int least_compute_capability);
+  ~NcclTransport() override;
+  NcclTransport(const NcclTransport&) = delete;
+  NcclTransport& operator=(const NcclTransport&) = delete;
 
   [[nodiscard]] std::string_view name() const override { return "nccl"; }
   [[nodiscard]] bool supports(const Call& call) const override;

@@ -51,6 +51,18 @@ struct PublishedCall {
   std::atomic<std::int64_t> seen_since{0};
 };
 
+/// What the device of a rank has to do; see DeviceWatch.
+struct PublishedDeviceWork {
+  static constexpr std::size_t groups = 64;
+  /// The number of the latest collective of a group that the rank has issued.
+  struct Latest {
+    std::atomic<std::uint64_t> group{0};  ///< A hash of the group's identity; 0: not used.
+    std::atomic<std::uint64_t> number{0};
+  };
+  std::array<Latest, groups> latest{};
+  PublishedTextOf<1016> stuck;  ///< The operation that this rank has found stuck; or empty.
+};
+
 /// The part of the board that one rank writes.
 struct alignas(128) BoardSlot {
   static constexpr std::size_t labels = 256;
@@ -71,6 +83,7 @@ struct alignas(128) BoardSlot {
   /// found it. 0: none.
   std::atomic<std::uint64_t> deadlock_version{0};
   std::atomic<std::uint64_t> deadlock_finder{0};
+  alignas(64) PublishedDeviceWork device;
   PublishedTextOf<2040> deadlock;  ///< What this rank has found, for the others.
   std::atomic<std::uint32_t> label_count{0};
   std::array<std::array<char, label_bytes>, labels> label{};

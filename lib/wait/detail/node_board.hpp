@@ -128,6 +128,8 @@ class RANKMESH_API NodeBoard {
   [[nodiscard]] std::string wait_of(std::size_t slot) const;
   /// For whom a rank waits; see DeadlockWatch.
   [[nodiscard]] PublishedNeeds& needs(std::size_t slot) const;
+  /// What the device of a rank has to do.
+  [[nodiscard]] PublishedDeviceWork& device_work(std::size_t slot) const;
   /// Tells the ranks of these slots that their waits are part of a deadlock, as long as their
   /// needs have these versions.
   void report_deadlock(const std::vector<std::pair<std::size_t, std::uint64_t>>& waits,

@@ -33,8 +33,21 @@ struct Capture {
   bool all_joined() const;
 };
 
-// True where the calling thread may not make calls that could disturb a capture; the capture
-// is spoilt by the attempt, as in the real runtime.
+// True where the calling thread may not make "potentially unsafe API calls" (CUDA Runtime API,
+// cudaThreadExchangeStreamCaptureMode): it has a capture of its own that is not relaxed, or another
+// thread captures in global mode, unless the thread's own mode allows it. The capture is spoilt by
+// the attempt, as in the real runtime. Among these calls are allocations, and questions to any
+// stream or event, captured or not (pytorch#104487, #148594); NCCL makes its own queries in relaxed
+// mode (include/comm.h of 2.28.9, lines 705-708).
 bool capture_forbids_unsafe_calls();
+// The same for questions.
+bool capture_forbids_queries();
+
+// Memory that a capture allocates belongs to its graph: it lives until the last graph that came of
+// the capture is destroyed (CUDA Programming Guide, "Graph Memory Nodes").
+void add_graph_memory(Capture& capture, void* pointer, std::shared_ptr<void> memory);
+// Notes that a capture frees memory that it, or another graph, has allocated; false for other
+// memory ("must therefore be passed the address of a graph allocation": cudaFreeAsync).
+bool free_graph_memory(Capture& capture, void* pointer);
 
 }  // namespace fake

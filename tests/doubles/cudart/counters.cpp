@@ -27,5 +27,6 @@ extern "C" void fake_cuda_counters(FakeCudaCounters* counters) {
       .device_waits = implicit_waits(),
       .late_loads = late_loads(),
       .pool_growths = pool_growths(),
+      .blocks = launched_blocks(),
   };
 }

@@ -92,6 +92,7 @@ cudaError_t cudaEventQuery(cudaEvent_t handle) {
   const auto event = find_event(handle);
   if (!event) return record(cudaErrorInvalidResourceHandle);
   if (event->capture) return record(cudaErrorCapturedEvent);
+  if (capture_forbids_queries()) return record(cudaErrorStreamCaptureUnsupported);
   if (broken("event_query")) return cudaSuccess;
   return event->mark.reached() ? cudaSuccess : not_ready();
 }
@@ -100,6 +101,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
   const auto event = find_event(handle);
   if (!event) return record(cudaErrorInvalidResourceHandle);
   if (event->capture) return record(cudaErrorCapturedEvent);
+  if (capture_forbids_queries()) return record(cudaErrorStreamCaptureUnsupported);
   event->mark.wait();
   shrink_pools();
   return cudaSuccess;

@@ -30,11 +30,13 @@ using RetainedObject = std::shared_ptr<CUuserObject_st>;
 struct CUgraph_st {
   std::vector<FakeCudaPrepare> operations;
   std::vector<RetainedObject> objects;
+  std::map<void*, std::shared_ptr<void>> memory;  // that the graph allocates
+  std::set<void*> unfreed;                        // of this, what it does not free
 };
 
 struct CUgraphExec_st {
-  std::vector<FakeCudaPrepare> operations;
-  std::vector<RetainedObject> objects;
+  CUgraph_st graph;
+  bool has_run = false;
 };
 
 using namespace fake;
@@ -46,6 +48,7 @@ struct Graphs {
   std::set<cudaGraph_t> graphs;
   std::set<cudaGraphExec_t> execs;
   std::set<std::shared_ptr<Capture>> captures;  // guarded by issue_mutex()
+  std::set<void*> memory;                       // of all graphs
   std::uint64_t next_number = 1;
 };
 
@@ -88,6 +91,22 @@ bool Capture::all_joined() const {
   });
 }
 
+void add_graph_memory(Capture& capture, void* pointer, std::shared_ptr<void> memory) {
+  std::lock_guard lock(all().mutex);
+  all().memory.insert(pointer);
+  capture.graph->unfreed.insert(pointer);
+  capture.graph->memory[pointer] = {pointer, [memory = std::move(memory)](void* given_back) {
+                                      std::lock_guard own(all().mutex);
+                                      all().memory.erase(given_back);
+                                    }};
+}
+
+bool free_graph_memory(Capture& capture, void* pointer) {
+  std::lock_guard lock(all().mutex);
+  capture.graph->unfreed.erase(pointer);
+  return all().memory.count(pointer) != 0;
+}
+
 bool capture_forbids_unsafe_calls() {
   if (thread_mode == cudaStreamCaptureModeRelaxed || broken("capture_guard")) return false;
   std::lock_guard lock(issue_mutex());
@@ -101,6 +120,8 @@ bool capture_forbids_unsafe_calls() {
   }
   return forbidden;
 }
+
+bool capture_forbids_queries() { return !broken("query_guard") && capture_forbids_unsafe_calls(); }
 
 GraphCounters count_graphs() {
   std::lock_guard lock(all().mutex);
@@ -186,17 +207,22 @@ cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsigned long long) {
   std::lock_guard lock(all().mutex);
   if (exec == nullptr || all().graphs.count(graph) == 0) return record(cudaErrorInvalidValue);
-  *exec = new CUgraphExec_st{graph->operations, graph->objects};
+  *exec = new CUgraphExec_st{*graph};
   all().execs.insert(*exec);
   return cudaSuccess;
 }
 
+// A graph is one launch. "Graph Memory Nodes": a graph that keeps an allocation cannot be launched
+// again before the allocation is freed.
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
+  wait_for_space(stream);
   std::lock_guard issue(issue_mutex());
   std::lock_guard lock(all().mutex);
   if (all().execs.count(exec) == 0) return record(cudaErrorInvalidValue);
-  for (const FakeCudaPrepare& operation : exec->operations)
-    if (const cudaError_t error = submit(stream, operation); error != cudaSuccess)
+  if (exec->has_run && !exec->graph.unfreed.empty()) return record(cudaErrorInvalidValue);
+  exec->has_run = true;
+  for (const FakeCudaPrepare& operation : exec->graph.operations)
+    if (const cudaError_t error = submit_into_queue(stream, operation); error != cudaSuccess)
       return record(error);
   return cudaSuccess;
 }

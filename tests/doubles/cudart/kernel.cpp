@@ -20,6 +20,7 @@ struct Kernels {
   std::mutex mutex;
   std::set<std::pair<int, const void*>> loaded;  // per device
   std::atomic<long long> late{0};
+  std::atomic<long long> blocks{0};
 };
 
 Kernels& kernels() {
@@ -43,6 +44,7 @@ bool load(const void* kernel) {
 }  // namespace
 
 long long fake::late_loads() { return kernels().late; }
+long long fake::launched_blocks() { return kernels().blocks; }
 
 extern "C" {
 
@@ -66,6 +68,7 @@ cudaError_t fake_cuda_launch(const void* kernel, const cudaLaunchConfig_t* confi
   if (is_empty || block.x * block.y * block.z > 1024 || grid.y > 65535 || grid.z > 65535)
     return record(cudaErrorInvalidConfiguration);
   if (load(kernel)) ++kernels().late;
+  kernels().blocks += static_cast<long long>(grid.x) * grid.y * grid.z;
   return record(submit(config->stream, [work = std::move(work)] { return work; }));
 }
 

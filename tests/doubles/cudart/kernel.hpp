@@ -2,5 +2,8 @@
 #pragma once
 
 namespace fake {
+
 long long late_loads();
-}
+long long launched_blocks();
+
+}  // namespace fake

@@ -71,7 +71,7 @@ Found find_memory(const void* pointer, std::size_t bytes) {
   const auto& [base, block] = *std::prev(next);
   if (address(pointer) >= base + block.bytes) return {};
   const bool whole = address(pointer) + bytes <= base + block.bytes || broken("range_check");
-  return {block.place, block.device, whole, reinterpret_cast<char*>(base)};
+  return {block.place, block.device, whole, reinterpret_cast<char*>(base), block.bytes};
 }
 
 cudaError_t allocate(void** pointer, std::size_t bytes, int device) {
@@ -158,6 +158,7 @@ cudaError_t cudaFree(void* pointer) {
 cudaError_t cudaHostAlloc(void** pointer, size_t bytes, unsigned int) {
   if (const cudaError_t error = usable(); error != cudaSuccess) return record(error);
   if (pointer == nullptr) return record(cudaErrorInvalidValue);
+  if (capture_forbids_unsafe_calls()) return record(cudaErrorStreamCaptureUnsupported);
   if (!broken("malloc_waits")) wait_implicitly(current_device());
   void* made = raw_memory(bytes == 0 ? 1 : bytes);
   if (made == nullptr) return record(cudaErrorMemoryAllocation);
@@ -175,6 +176,7 @@ cudaError_t cudaFreeHost(void* pointer) {
   if (pointer == nullptr) return cudaSuccess;
   const Found found = find_memory(pointer, 0);
   if (found.place != Place::pinned || found.base != pointer) return record(cudaErrorInvalidValue);
+  if (capture_forbids_unsafe_calls()) return record(cudaErrorStreamCaptureUnsupported);
   wait_implicitly(current_device());
   std::lock_guard lock(memory().mutex);
   const auto block = memory().blocks.find(address(pointer));

@@ -17,6 +17,7 @@ struct Found {
   int device = -1;
   bool whole = true;  // the asked range ends inside the allocation
   char* base = nullptr;
+  std::size_t bytes = 0;  // of the allocation
 };
 
 // Looks up [pointer, pointer + bytes).

@@ -4,6 +4,7 @@
 #include "pool.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <map>
 #include <mutex>
 #include <vector>
@@ -78,13 +79,33 @@ std::vector<Mark> take(CUmemPoolHandle_st& pool, Stream& stream, std::size_t byt
   return foreign;
 }
 
+// Memory that is allocated during a capture has one address in all launches of the graph, and its
+// content does not outlive a launch.
+cudaError_t add_node(Stream& stream, void* pointer, std::size_t bytes) {
+  {
+    std::lock_guard lock(issue_mutex());
+    add_graph_memory(*stream.capture, pointer, {pointer, [](void* memory) { release(memory); }});
+  }
+  return submit_into_queue(
+      &stream, [=]() -> FakeCudaWork { return [=] { std::memset(pointer, 0xA5, bytes); }; });
+}
+
+cudaError_t free_in_capture(Stream& stream, void* pointer, std::size_t bytes) {
+  {
+    std::lock_guard lock(issue_mutex());
+    if (!free_graph_memory(*stream.capture, pointer)) return cudaErrorInvalidValue;
+  }
+  return submit_into_queue(
+      &stream, [=]() -> FakeCudaWork { return [=] { std::memset(pointer, 0xA5, bytes); }; });
+}
+
 cudaError_t allocate_from(cudaMemPool_t pool, void** pointer, std::size_t bytes,
                           cudaStream_t handle) {
   const auto stream = find_stream(handle);
   if (!stream) return cudaErrorInvalidResourceHandle;
-  if (capturing(handle)) return cudaErrorStreamCaptureUnsupported;  // memory nodes are not imitated
   if (const cudaError_t error = allocate(pointer, bytes, stream->device); error != cudaSuccess)
     return error;
+  if (capturing(handle) && !broken("memory_nodes")) return add_node(*stream, *pointer, bytes);
   std::vector<Mark> after;
   {
     std::lock_guard lock(pools().mutex);
@@ -152,7 +173,7 @@ cudaError_t cudaFreeAsync(void* pointer, cudaStream_t handle) {
   if (pointer == nullptr) return cudaSuccess;
   const Found found = find_memory(pointer, 0);
   if (found.place != Place::device || found.base != pointer) return record(cudaErrorInvalidValue);
-  if (capturing(handle)) return record(cudaErrorStreamCaptureUnsupported);
+  if (capturing(handle)) return record(free_in_capture(*find_stream(handle), pointer, found.bytes));
   const cudaError_t error =
       submit(handle, [=]() -> FakeCudaWork { return [=] { release(pointer); }; });
   if (error != cudaSuccess) return record(error);

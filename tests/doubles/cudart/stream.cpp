@@ -130,8 +130,26 @@ void submit_now(Stream& stream, FakeCudaWork work, std::vector<Mark> after) {
   if (broken("async_streams")) stream.end().wait();
 }
 
+void wait_for_space(cudaStream_t handle) {
+  const auto stream = find_stream(handle);
+  static const auto depth = static_cast<std::uint64_t>(number("FAKE_CUDA_LAUNCH_QUEUE", 1024));
+  if (!stream || depth == 0 || broken("launch_queue")) return;
+  {
+    std::lock_guard lock(issue_mutex());
+    if (stream->capture) return;
+  }
+  std::unique_lock lock(stream->mutex);
+  stream->finished.wait(lock, [&] { return stream->submitted - stream->completed < depth; });
+}
+
 cudaError_t submit(cudaStream_t handle, FakeCudaPrepare prepare, std::vector<Mark> after) {
   if (const cudaError_t error = usable(); error != cudaSuccess) return error;
+  wait_for_space(handle);
+  return submit_into_queue(handle, std::move(prepare), std::move(after));
+}
+
+cudaError_t submit_into_queue(cudaStream_t handle, FakeCudaPrepare prepare,
+                              std::vector<Mark> after) {
   std::lock_guard lock(issue_mutex());
   const auto stream = find_stream(handle);
   if (!stream) return cudaErrorInvalidResourceHandle;

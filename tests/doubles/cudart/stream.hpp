@@ -71,8 +71,16 @@ std::shared_ptr<Stream> find_stream(cudaStream_t handle);
 // issue_mutex().
 bool depends_on_capture(const Stream& stream);
 
+// Waits until the queue of the stream has space for a launch. No manual of CUDA states how many
+// launches fit; about 1,024 is what programs observe (see README.md), and the call that launches
+// one more returns only when an earlier one has ended. FAKE_CUDA_LAUNCH_QUEUE changes the number.
+void wait_for_space(cudaStream_t handle);
+
 // Queues an operation on the stream, behind `after`, or records it where the stream is captured.
 cudaError_t submit(cudaStream_t handle, FakeCudaPrepare prepare, std::vector<Mark> after = {});
+// The same where the queue has space, or for a part of a launch.
+cudaError_t submit_into_queue(cudaStream_t handle, FakeCudaPrepare prepare,
+                              std::vector<Mark> after = {});
 
 // Queues at once, captured or not. The caller holds issue_mutex().
 void submit_now(Stream& stream, FakeCudaWork work, std::vector<Mark> after);

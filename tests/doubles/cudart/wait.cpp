@@ -26,7 +26,8 @@ cudaError_t cudaStreamQuery(cudaStream_t handle) {
   if (const cudaError_t error = usable(); error != cudaSuccess) return record(error);
   const auto stream = find_stream(handle);
   if (!stream) return record(cudaErrorInvalidResourceHandle);
-  if (spoils_capture(*stream)) return record(cudaErrorStreamCaptureUnsupported);
+  if (spoils_capture(*stream) || capture_forbids_queries())
+    return record(cudaErrorStreamCaptureUnsupported);
   return stream->idle() ? cudaSuccess : not_ready();
 }
 
@@ -34,7 +35,8 @@ cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
   if (const cudaError_t error = usable(); error != cudaSuccess) return record(error);
   const auto stream = find_stream(handle);
   if (!stream) return record(cudaErrorInvalidResourceHandle);
-  if (spoils_capture(*stream)) return record(cudaErrorStreamCaptureUnsupported);
+  if (spoils_capture(*stream) || capture_forbids_queries())
+    return record(cudaErrorStreamCaptureUnsupported);
   stream->end().wait();
   shrink_pools();
   return cudaSuccess;

@@ -62,7 +62,7 @@ class Run {
   Outcome round(ToSend to_send, ReceiveAt receive_at) {
     std::vector<Outgoing> sends;
     std::vector<Incoming> receives;
-    const Label label{number_ * 2 + static_cast<std::uint64_t>(rounds_++), o_.kind, o_.type};
+    const Label label{number_ * 2 + static_cast<std::uint64_t>(rounds_++), o_.kind};
     for (std::size_t step = 1; step < n_; ++step) {
       const std::size_t peer = (me_ + step) % n_;
       if (const Part part = to_send(peer); part.data != nullptr)

@@ -109,12 +109,13 @@ void set_error(Comm& comm, const Outcome& outcome) {
   report(outcome);
 }
 
-// A peer's abort or a mismatch that a peer found is this rank's error too.
+// That a peer on another host has ended is this rank's error too.
 Outcome current_error(Comm& comm) {
   std::unique_lock lock(comm.mutex);
   if (!comm.error.ok()) return comm.error;
   if (comm.progress.background || !comm.seat.segment.ok()) return {};
-  if (Outcome trouble = comm.seat.segment.trouble(); !trouble.ok()) comm.error = trouble;
+  if (Outcome trouble = comm.seat.segment.trouble(comm.seat.rank); !trouble.ok())
+    comm.error = trouble;
   return comm.error;
 }
 
@@ -173,11 +174,9 @@ Outcome meet(Comm& comm, Meeting kind, const std::function<void(RankSlot&, int)>
     return done;
   for (int rank = 0; rank < comm.seat.ranks; ++rank) {
     if (segment.slot(rank).meeting[parity] == static_cast<int>(kind)) continue;
-    const Outcome cause =
-        failed(ncclInvalidUsage, "rank %d called %s, rank %d called %s", comm.seat.rank,
-               what.c_str(), rank, meeting_name(segment.slot(rank).meeting[parity]));
-    segment.spoil(comm.seat.rank, cause);
-    return cause;
+    return hang(comm.seat, "rank " + std::to_string(comm.seat.rank) + " called " + what +
+                               ", rank " + std::to_string(rank) + " called " +
+                               meeting_name(segment.slot(rank).meeting[parity]));
   }
   return {};
 }
@@ -187,19 +186,58 @@ void become_busy(Comm& comm) {
   comm.progress.polls = static_cast<int>(number("FAKE_NCCL_POLLS", 2));
 }
 
-void run_in_background(const CommPtr& comm, std::function<Outcome()> body,
-                       std::function<void()> deliver) {
+void set_abort_flag(Comm& comm) {
+  *comm.seat.abort_flag = !broken("abort_cancels");
+  std::lock_guard lock(comm.mutex);
+  comm.changed.notify_all();
+  if (!comm.progress.background && comm.seat.segment.ok()) comm.seat.segment.ring(comm.seat.rank);
+}
+
+void cancel_run(Comm& comm) {
+  std::shared_ptr<GroupRun> run;
+  {
+    std::lock_guard lock(comm.mutex);
+    run = comm.progress.run;
+  }
+  if (!run || run->pending == 0 || broken("jobs_together")) return;
+  for (const auto& member : run->members)
+    if (const CommPtr other = member.lock(); other && other.get() != &comm) set_abort_flag(*other);
+}
+
+bool is_outstanding(const GroupRun& run) {
+  for (const auto& member : run.members) {
+    const CommPtr comm = member.lock();
+    if (!comm) continue;
+    std::lock_guard lock(comm->mutex);
+    if (comm->progress.busy && comm->progress.run.get() == &run && comm->error.ok() &&
+        !comm->gone && !comm->seat.cancelled())
+      return true;
+  }
+  return false;
+}
+
+void run_in_background(const CommPtr& comm, const std::shared_ptr<GroupRun>& run,
+                       std::function<Outcome()> body, std::function<void()> deliver) {
   {
     std::lock_guard lock(comm->mutex);
     become_busy(*comm);
     comm->progress.background = true;
     comm->progress.deliver = std::move(deliver);
+    comm->progress.run = run;
   }
+  ++run->pending;
   count_thread(1);
   ++totals().helpers;
-  std::thread([comm, body = std::move(body)] {
+  std::thread([comm, run, body = std::move(body)] {
     const Outcome outcome = body();
-    if (!outcome.ok()) set_error(*comm, outcome);
+    if (!outcome.ok()) {
+      set_error(*comm, outcome);
+      if (!broken("jobs_together"))
+        for (const auto& member : run->members)
+          if (const CommPtr other = member.lock()) set_error(*other, outcome);
+      cancel_run(*comm);
+    }
+    --run->pending;
     count_thread(-1);
     std::lock_guard lock(comm->mutex);
     comm->progress.background = false;

@@ -4,6 +4,7 @@
 
 #include <nccl.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <functional>
 #include <map>
@@ -25,6 +26,15 @@ struct Reduction {  // made by ncclRedOpCreatePreMulSum
   unsigned char value[8] = {};
 };
 
+// The inits, splits and finalizes of a group that does not block. NCCL runs each in a thread of its
+// own, and tells the communicators of the group that they are ready when all have ended; if one
+// fails, or is aborted, it sets the abort flags of all, and the error is everybody's
+// (asyncJobLaunch and groupLaunch in group.cc, 2.26.5: lines 334-391 and 481-486).
+struct GroupRun {
+  std::vector<std::weak_ptr<ncclComm>> members;
+  std::atomic<int> pending{0};
+};
+
 // The state of a communicator.
 struct Progress {
   bool busy = false;  // said ncclInProgress; nothing else is accepted until a poll says ncclSuccess
@@ -34,6 +44,7 @@ struct Progress {
   std::vector<std::function<Outcome()>>
       launches;                   // put on the stream by the poll that ends the phase
   std::function<void()> deliver;  // hands out what the helper made
+  std::shared_ptr<GroupRun> run;  // the group of the latest job
 };
 
 }  // namespace fake
@@ -95,14 +106,22 @@ Outcome enter(ncclComm_t handle, CommPtr& comm, Use use = Use::work);
 // Waits until what was put on streams has run.
 Outcome drain(Comm& comm);
 
+// Sets the flag that ends what waits.
+void set_abort_flag(Comm& comm);
+// The same for all communicators whose jobs are in one group with the latest one of this
+// communicator.
+void cancel_run(Comm& comm);
+// Whether a poll has to say success before the thread that made the call can make another one.
+bool is_outstanding(const GroupRun& run);
+
 // A host-side barrier of all ranks; `kind` must be the same everywhere.
 enum class Meeting { finalize = 1, split, window, connect };
 Outcome meet(Comm& comm, Meeting kind,
              const std::function<void(RankSlot&, int parity)>& write = {});
 
 // Runs `body` in a helper thread and makes the communicator busy until it is polled to success.
-void run_in_background(const CommPtr& comm, std::function<Outcome()> body,
-                       std::function<void()> deliver = {});
+void run_in_background(const CommPtr& comm, const std::shared_ptr<GroupRun>& run,
+                       std::function<Outcome()> body, std::function<void()> deliver = {});
 void become_busy(Comm& comm);
 
 // Runs a function in a thread of its own, as a non-blocking communicator's calls do, and waits.

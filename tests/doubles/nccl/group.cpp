@@ -23,6 +23,7 @@ struct Group {
   Outcome error;
   std::vector<Job> jobs;
   Batches batches;
+  std::shared_ptr<GroupRun> latest;  // that this thread has started
 };
 
 // The launches of a group of non-blocking communicators. One thread of NCCL makes all of them, in
@@ -119,22 +120,29 @@ Outcome launch_blocking(const CommPtr& comm, std::vector<Operation> operations) 
   return launch(comm, std::move(operations));
 }
 
-void launch_later(const Batches& batches) {
+void launch_later(const Batches& batches, std::shared_ptr<GroupRun>& latest) {
   const auto together = std::make_shared<LaunchTogether>(batches);
+  const auto run = std::make_shared<GroupRun>();
+  bool has_thread = has_helpers();
+  for (const auto& [comm, operations] : batches) run->members.push_back(comm);
   for (const auto& [comm, operations] : batches) {
-    if (const unsigned missing = missing_connections(*comm, operations); missing != 0)
-      run_in_background(comm, [comm = comm, missing] { return connect(*comm, missing); });
+    if (const unsigned missing = missing_connections(*comm, operations); missing != 0) {
+      run_in_background(comm, run, [comm = comm, missing] { return connect(*comm, missing); });
+      has_thread = true;
+    }
     std::lock_guard lock(comm->mutex);
     become_busy(*comm);
+    comm->progress.run = run;
     comm->progress.launches.push_back(
         [together, comm = comm.get()] { return together->of(*comm); });
   }
+  if (has_thread) latest = run;
 }
 
 // group.h, ncclGroupCommJoin: the communicator of the last operation decides for all of the group.
 // group.cc, ncclGroupEndInternal and groupLaunch: if it is non-blocking, every communicator is set
 // to ncclInProgress, but only non-blocking ones are reset at the end.
-Outcome launch_batches(Group& ended, bool& in_progress) {
+Outcome launch_batches(Group& ended, bool& in_progress, std::shared_ptr<GroupRun>& latest) {
   const bool blocks = has_helpers() && !broken("mixed_group") ? ended.last_blocks : true;
   bool any_not = false;
   for (const auto& [comm, operations] : ended.batches) any_not |= !comm->config.blocking;
@@ -154,18 +162,38 @@ Outcome launch_batches(Group& ended, bool& in_progress) {
     later.emplace_back(comm, std::move(operations));
   }
   in_progress = !later.empty();
-  launch_later(later);
+  if (in_progress) launch_later(later, latest);
   return {};
+}
+
+// Until 2.26, a thread has one group job (`__thread struct ncclGroupJob ncclGroupJobMain`) with one
+// queue (`__thread ... ncclAsyncJobs`; 2.26.5: group.cc, lines 19-21 and 543-575), which the helper
+// thread of a group that does not block still uses. A second group starts the jobs of the first one
+// again, on the same communicators. 2.27.3 gives each group a job of its own (group.cc, line 643).
+bool has_one_queue() { return version() < 22703 && !broken("one_queue"); }
+
+// 2.18.3 to 2.18.6 look (include/group.h, lines 89-97): a new group is refused.
+bool refuses_second_group() { return version() >= 21803 && version() < 21900; }
+
+bool has_outstanding(const Group& group) {
+  return has_one_queue() && group.latest && is_outstanding(*group.latest);
 }
 
 Outcome find_obstacle(const Group& ended) {
   if (!ended.error.ok()) return ended.error;
+  if (has_outstanding(ended) && !(ended.jobs.empty() && ended.batches.empty())) {
+    ++totals().overlapping_groups;
+    return failed(ncclInternalError,
+                  "a group ends while an earlier group of this thread is not polled to success: "
+                  "NCCL %d runs the calls of the earlier one twice, and hangs or crashes",
+                  version());
+  }
   if (!ended.jobs.empty() && !ended.batches.empty())
     return failed(ncclInvalidUsage, "operations and inits, splits or aborts are in one group");
   return check_mode(ended);
 }
 
-Outcome run(Group& ended, bool& in_progress) {
+Outcome run(Group& ended, bool& in_progress, std::shared_ptr<GroupRun>& latest) {
   if (Outcome bad = find_obstacle(ended); !bad.ok()) {
     for (const Job& job : ended.jobs)
       if (job.undo) job.undo();
@@ -173,19 +201,23 @@ Outcome run(Group& ended, bool& in_progress) {
   }
   if (!ended.jobs.empty()) {
     std::vector<Job> now;
+    const auto together = std::make_shared<GroupRun>();
+    for (const Job& job : ended.jobs)
+      if (!job.blocking && !job.local) together->members.push_back(job.comm);
     for (Job& job : ended.jobs) {
       if (job.local && !job.comm->config.blocking && number("FAKE_NCCL_END_IN_PROGRESS", 0) != 0)
         in_progress = true;
       if (job.blocking || job.local) {
         now.push_back(std::move(job));
       } else {
-        run_in_background(job.comm, std::move(job.body), std::move(job.deliver));
+        run_in_background(job.comm, together, std::move(job.body), std::move(job.deliver));
         in_progress = true;
+        latest = together;
       }
     }
     return now.empty() ? Outcome{} : run_all(now);
   }
-  return launch_batches(ended, in_progress);
+  return launch_batches(ended, in_progress, latest);
 }
 
 ncclResult_t end_group(bool really) {
@@ -197,9 +229,10 @@ ncclResult_t end_group(bool really) {
   if (--group.depth > 0) return report(group.error);
   Group ended = std::move(group);
   group = {};
+  group.latest = ended.latest;
   if (!really) return report(ended.error);
   bool in_progress = false;
-  const Outcome outcome = run(ended, in_progress);
+  const Outcome outcome = run(ended, in_progress, group.latest);
   if (!outcome.ok()) return report(outcome);
   return in_progress ? ncclInProgress : ncclSuccess;
 }
@@ -212,7 +245,13 @@ ncclResult_t fail_call(const Outcome& bad) {
 
 }  // namespace
 
-void group_start() { ++own_group().depth; }
+Outcome group_start() {
+  if (refuses_second_group() && has_outstanding(own_group()))
+    return failed(ncclInvalidUsage,
+                  "a group begins while an earlier group of this thread is not polled to success");
+  ++own_group().depth;
+  return {};
+}
 ncclResult_t group_end() { return end_group(true); }
 bool is_in_group() { return own_group().depth > 0; }
 void forget_one_end() { ++own_group().depth; }
@@ -221,7 +260,7 @@ ncclResult_t add(Outcome checked, const CommPtr& comm, const Operation& operatio
   if (!checked.ok()) return fail_call(checked);
   Group& group = own_group();
   ++totals().calls[operation.kind];
-  group_start();
+  if (Outcome bad = group_start(); !bad.ok()) return report(bad);
   std::vector<Operation>* batch = nullptr;
   for (auto& [other, operations] : group.batches)
     if (other == comm) batch = &operations;
@@ -238,7 +277,10 @@ ncclResult_t add(Outcome checked, const CommPtr& comm, const Operation& operatio
 
 ncclResult_t add(Outcome checked, Job job) {
   if (!checked.ok()) return fail_call(checked);
-  group_start();
+  if (Outcome bad = group_start(); !bad.ok()) {
+    if (job.undo) job.undo();
+    return report(bad);
+  }
   own_group().jobs.push_back(std::move(job));
   return group_end();
 }
@@ -251,8 +293,7 @@ extern "C" {
 
 ncclResult_t ncclGroupStart() {
   ++totals().entries;
-  group_start();
-  return ncclSuccess;
+  return report(group_start());
 }
 
 ncclResult_t ncclGroupEnd() {

@@ -18,7 +18,7 @@ struct Job {
   bool local = false;  // abort, destroy: ends before the call returns, whatever `blocking` says
 };
 
-void group_start();
+Outcome group_start();
 ncclResult_t group_end();
 bool is_in_group();
 

@@ -71,7 +71,7 @@ class Root {
     ++came_;
     if (failure_.ok()) failure_ = check(request);
     if (!failure_.ok() && segment_.ok())
-      segment_.spoil(request.rank, failure_);  // for ranks that already wait
+      segment_.refuse(request.rank, failure_);  // for ranks that already wait
     // No rank may connect any more once the last one knows that all have connected.
     if (came_ == expected_ && !broken("root_ends")) close(std::exchange(listener_, -1));
     Answer answer{failure_.code, {}};

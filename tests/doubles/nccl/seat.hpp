@@ -35,10 +35,20 @@ using Awaited = std::function<std::vector<int>()>;  // the ranks that are still 
 
 enum class OnTrouble { give_up, go_on };
 
-// Waits until ready() holds; ends early where the communicator is spoilt, this rank cancels, an
-// awaited process is gone, or FAKE_NCCL_TIMEOUT passes. The last two spoil it for every rank.
+// How ranks wait for each other. Hosts wait over the sockets of the bootstrap, which notice that a
+// peer has closed its end. Kernels look at memory and at their own abort flag (checkAbort in
+// device/prims_simple.h): only over sockets or InfiniBand, between hosts, does NCCL notice the
+// peer.
+enum class Over { sockets, memory };
+
+// Waits until ready() holds; ends early where this rank cancels, a peer is seen to have ended, or
+// FAKE_NCCL_TIMEOUT passes, which NCCL does not have.
 Outcome wait_for(Seat& seat, const std::string& what, const Ready& ready, const Awaited& awaited,
-                 OnTrouble on_trouble = OnTrouble::give_up);
+                 OnTrouble on_trouble = OnTrouble::give_up, Over over = Over::sockets);
+
+// What NCCL makes of calls that do not match: a wait that only an abort of this rank ends. `why`
+// becomes the error when FAKE_NCCL_TIMEOUT passes.
+Outcome hang(Seat& seat, const std::string& why);
 
 std::string rank_list(const std::vector<int>& ranks);
 

@@ -97,19 +97,30 @@ void Segment::ring_all() const {
   for (int rank = 0; rank < ranks_; ++rank) ring(rank);
 }
 
-void Segment::spoil(int rank, const Outcome& cause) const {
+void Segment::refuse(int rank, const Outcome& cause) const {
   std::uint32_t nobody = 0;
-  if (!head().spoilt_by.compare_exchange_strong(nobody, static_cast<std::uint32_t>(rank) + 1))
+  if (!head().refused_by.compare_exchange_strong(nobody, static_cast<std::uint32_t>(rank) + 1))
     return;
   std::strncpy(head().text, cause.text.c_str(), sizeof head().text - 1);
   head().error = cause.code;
   ring_all();
 }
 
-Outcome Segment::trouble() const {
+void Segment::cut_other_hosts(int rank) const {
+  for (int other = 0; other < ranks_; ++other) {
+    if (slot(other).host == slot(rank).host && !broken("flags_are_local")) continue;
+    slot(other).cut_by = static_cast<std::uint32_t>(rank) + 1;
+    ring(other);
+  }
+}
+
+Outcome Segment::trouble(int rank) const {
   const auto code = static_cast<ncclResult_t>(head().error.load());
-  if (code == ncclSuccess) return {};
-  return {code, head().text};
+  if (code != ncclSuccess) return {code, head().text};
+  // misc/socket.cc:71 (2.28.9), socketProgress: the end of a connection.
+  if (const std::uint32_t by = slot(rank).cut_by; by != 0)
+    return failed(ncclRemoteError, "Connection closed by remote peer, rank %u", by - 1);
+  return {};
 }
 
 }  // namespace fake

@@ -47,7 +47,8 @@ struct RankSlot {
   std::atomic<std::uint64_t> met;    // host-side barriers begun
   int meeting[2], color[2], key[2];  // of the latest two
   std::atomic<std::uint64_t> shrunk;
-  Offer offers[2];  // for children by split and by shrink
+  std::atomic<std::uint32_t> cut_by;  // 1 + a rank of another host that closed its connections
+  Offer offers[2];                    // for children by split and by shrink
 };
 
 // One direction between two ranks: a box that holds one piece of a message.
@@ -57,15 +58,14 @@ struct alignas(64) Channel {
   std::uint64_t total;  // of the whole message
   std::uint64_t tag;
   std::int32_t kind;
-  std::int32_t type;
   std::int32_t is_registered;
   alignas(64) char data[chunk_bytes];
 };
 
 struct Head {
   std::uint32_t ranks;
-  std::atomic<std::uint32_t> spoilt_by;  // 1 + the rank that set the error; taken once
-  std::atomic<std::int32_t> error;       // an ncclResult_t: the communicator is of no more use
+  std::atomic<std::uint32_t> refused_by;  // 1 + the rank that set the error; taken once
+  std::atomic<std::int32_t> error;        // an ncclResult_t: the communicator is of no use
   char text[480];
 };
 
@@ -88,9 +88,13 @@ class Segment {
 
   void ring(int rank) const;
   void ring_all() const;
-  // Ends the communicator for every rank; the first cause stays.
-  void spoil(int rank, const Outcome& cause) const;
-  Outcome trouble() const;
+  // Refuses the communicator to every rank that still waits in its init; the first cause stays.
+  void refuse(int rank, const Outcome& cause) const;
+  // Lets the ranks of other hosts know that a rank has closed its connections. Ranks of one host
+  // share memory, and learn nothing.
+  void cut_other_hosts(int rank) const;
+  // What ends the communicator on a rank, apart from what the rank itself does.
+  Outcome trouble(int rank) const;
 
  private:
   char* base_ = nullptr;

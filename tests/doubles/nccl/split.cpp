@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // New communicators from existing ones.
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <tuple>
 
@@ -78,11 +79,15 @@ Outcome split(Comm& parent, int color, int key, const Config& config, CommPtr& c
 Outcome shrink(Comm& parent, const std::vector<int>& survivors, const Config& config, bool abort,
                CommPtr& child) {
   const Segment& segment = parent.seat.segment;
-  if (abort)
-    segment.spoil(
-        parent.seat.rank,
-        failed(ncclRemoteError, "rank %d shrinks the communicator and aborts its operations",
-               parent.seat.rank));
+  if (abort) {  // sets the flag, waits for what was running, and takes the flag back
+    set_abort_flag(parent);
+    std::unique_lock lock(parent.mutex);
+    while (parent.done != parent.issued) {
+      segment.ring(parent.seat.rank);
+      parent.changed.wait_for(lock, std::chrono::milliseconds(5));
+    }
+    *parent.seat.abort_flag = false;
+  }
   const OnTrouble on_trouble = abort ? OnTrouble::go_on : OnTrouble::give_up;
   if (Outcome bad = drain(parent); !bad.ok() && !abort) return bad;
   const std::uint64_t turn = ++parent.shrunk;

@@ -95,6 +95,8 @@ void fake_nccl_counters(FakeNcclCounters* out) {
   out->connections = t.connections;
   out->lone_aborts = t.lone_aborts;
   out->unsafe_aborts = t.unsafe_aborts;
+  out->stuck_ends = t.stuck_ends;
+  out->overlapping_groups = t.overlapping_groups;
   out->entries = t.entries;
   out->polls = t.polls;
   out->helpers = t.helpers;

@@ -63,7 +63,7 @@ class Batch {
     auto& out = out_[me].waiting;
     auto& in = in_[me].waiting;
     for (; !out.empty() && !in.empty() && problem.ok(); out.pop_front(), in.pop_front()) {
-      if (out.front().bytes != in.front().bytes || out.front().label.type != in.front().label.type)
+      if (out.front().bytes != in.front().bytes)
         problem = failed(ncclInvalidUsage, "rank %d sends itself %zu bytes and receives %zu",
                          comm_.seat.rank, out.front().bytes, in.front().bytes);
       else if (in.front().bytes > 0 && in.front().data != out.front().data)
@@ -86,7 +86,6 @@ class Batch {
     box.total = message.bytes;
     box.tag = message.label.tag;
     box.kind = message.label.kind;
-    box.type = message.label.type;
     box.is_registered = message.label.is_registered;
     box.full = 1;
     comm_.seat.segment.ring(peer);
@@ -103,7 +102,14 @@ class Batch {
     if (box.full == 0) return false;
     const Incoming& message = lane.waiting.front();
     if (!fits(box, message)) return false;
-    if (box.bytes > 0) std::memcpy(message.data + lane.moved, box.data, box.bytes);
+    // The manual of NCCL, "User Buffer Registration": the behaviour is undefined if the memory of
+    // a message is registered on one side only.
+    const bool is_undefined =
+        box.is_registered != message.label.is_registered && !broken("both_registered");
+    if (is_undefined)
+      std::memset(message.data + lane.moved, 0xA5, box.bytes);
+    else if (box.bytes > 0)
+      std::memcpy(message.data + lane.moved, box.data, box.bytes);
     lane.moved += box.bytes;
     box.full = 0;
     comm_.seat.segment.ring(peer);
@@ -115,25 +121,17 @@ class Batch {
   }
 
   bool fits(const Channel& box, const Incoming& message) {
+    // Bytes are all that NCCL knows (p2pTaskAppend in enqueue.cc).
     const bool same = box.total == message.bytes && box.tag == message.label.tag &&
-                      box.kind == message.label.kind && box.type == message.label.type;
-    if (same && box.is_registered != message.label.is_registered && !broken("both_registered")) {
-      problem =
-          failed(ncclInvalidUsage,
-                 "of a message from rank %d to rank %d, only the memory of the %s is "
-                 "registered",
-                 message.peer, comm_.seat.rank, box.is_registered != 0 ? "sender" : "receiver");
-      return false;
-    }
+                      box.kind == message.label.kind;
     if (same) return true;
     if (broken("message_check") && box.total <= message.bytes) return true;
     problem = failed(ncclInvalidUsage,
-                     "rank %d expects a message of %zu bytes from rank %d (%s, type %d, number "
-                     "%llu), but it sent %llu "
-                     "bytes (%s, type %d, number %llu)",
+                     "rank %d expects a message of %zu bytes from rank %d (%s, number %llu), but "
+                     "it sent %llu bytes (%s, number %llu)",
                      comm_.seat.rank, message.bytes, message.peer, call_name(message.label.kind),
-                     message.label.type, static_cast<unsigned long long>(message.label.tag),
-                     static_cast<unsigned long long>(box.total), call_name(box.kind), box.type,
+                     static_cast<unsigned long long>(message.label.tag),
+                     static_cast<unsigned long long>(box.total), call_name(box.kind),
                      static_cast<unsigned long long>(box.tag));
     return false;
   }
@@ -148,13 +146,12 @@ class Batch {
 Outcome exchange(Comm& comm, const std::string& what, const std::vector<Outgoing>& sends,
                  const std::vector<Incoming>& receives) {
   Batch batch(comm, sends, receives);
-  Outcome done;
-  if (batch.problem.ok())
-    done = wait_for(
-        comm.seat, what, [&] { return batch.step(); }, [&] { return batch.unfinished(); });
-  if (!done.ok()) return done;
-  if (!batch.problem.ok()) comm.seat.segment.spoil(comm.seat.rank, batch.problem);
-  return batch.problem;
+  if (!batch.problem.ok()) return batch.problem;
+  const Outcome done = wait_for(
+      comm.seat, what, [&] { return batch.step(); }, [&] { return batch.unfinished(); },
+      OnTrouble::give_up, Over::memory);
+  if (!done.ok() || batch.problem.ok()) return done;
+  return hang(comm.seat, batch.problem.text);
 }
 
 }  // namespace fake

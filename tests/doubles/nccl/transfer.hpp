@@ -9,12 +9,10 @@
 
 namespace fake {
 
-// A message carries these, and the receiver compares: number of the operation, what it is,
-// its type.
+// A message carries these, and the receiver compares: number of the operation, what it is.
 struct Label {
   std::uint64_t tag = 0;
   int kind = 0;
-  int type = 0;
   int is_registered = 0;  // the memory of a message
 };
 

@@ -3,6 +3,8 @@
 #include <cuda_runtime_api.h>
 #include <doctest/doctest.h>
 
+#include <functional>
+#include <thread>
 #include <vector>
 
 #include "cuda_help.hpp"
@@ -148,5 +150,81 @@ TEST_CASE("the default stream cannot be used while a stream that waits for it is
     REQUIRE_SAME(cudaStreamIsCapturing(blocking, &status), 0);
     REQUIRE_SAME(status, cudaStreamCaptureStatusInvalidated);
     REQUIRE_SAME(cudaStreamEndCapture(blocking, &graph), cudaErrorStreamCaptureInvalidated);
+  });
+}
+
+TEST_CASE("questions to any stream or event spoil captures, unless the thread is relaxed") {
+  CHECK_RANKS(1, Settings{}, [](Rank) {
+    const auto stream = new_stream(), other = new_stream();
+    const auto event = new_event();
+    REQUIRE_SAME(cudaEventRecord(event, other), 0);
+    REQUIRE_SAME(cudaStreamSynchronize(other), 0);
+    const std::vector<std::function<cudaError_t()>> questions{
+        [&] { return cudaEventQuery(event); }, [&] { return cudaEventSynchronize(event); },
+        [&] { return cudaStreamQuery(other); }, [&] { return cudaStreamSynchronize(other); }};
+    // Who asks: the capturing thread, or another one; in the given mode.
+    const auto ask = [&](cudaStreamCaptureMode capture, bool elsewhere, cudaStreamCaptureMode own,
+                         const auto& question) {
+      REQUIRE_SAME(cudaStreamBeginCapture(stream, capture), 0);
+      cudaError_t answer = cudaErrorUnknown;
+      const auto body = [&] {
+        cudaStreamCaptureMode mode = own;
+        REQUIRE_SAME(cudaThreadExchangeStreamCaptureMode(&mode), 0);
+        answer = question();
+        REQUIRE_SAME(cudaThreadExchangeStreamCaptureMode(&mode), 0);
+      };
+      if (elsewhere)
+        std::thread(body).join();
+      else
+        body();
+      cudaGraph_t graph = nullptr;
+      const bool is_allowed = answer == cudaSuccess;
+      REQUIRE_SAME(cudaStreamEndCapture(stream, &graph),
+                   is_allowed ? cudaSuccess : cudaErrorStreamCaptureInvalidated);
+      REQUIRE_SAME(answer, is_allowed ? cudaSuccess : cudaErrorStreamCaptureUnsupported);
+      return is_allowed;
+    };
+    constexpr auto global = cudaStreamCaptureModeGlobal, relaxed = cudaStreamCaptureModeRelaxed,
+                   own = cudaStreamCaptureModeThreadLocal;
+    for (const auto& question : questions) {
+      for (const auto mode : {global, own}) {
+        REQUIRE_RANK(!ask(mode, false, global, question));
+        REQUIRE_RANK(!ask(mode, false, own, question));
+        REQUIRE_RANK(ask(mode, false, relaxed, question));
+      }
+      REQUIRE_RANK(!ask(global, true, global, question));
+      REQUIRE_RANK(ask(global, true, own, question));
+      REQUIRE_RANK(ask(own, true, global, question));
+      REQUIRE_RANK(ask(relaxed, false, global, question));
+    }
+  });
+}
+
+TEST_CASE("memory that a capture allocates belongs to its graph") {
+  CHECK_RANKS(1, Settings{}, [](Rank) {
+    const auto stream = new_stream();
+    void *kept = nullptr, *foreign = nullptr;
+    REQUIRE_SAME(cudaMallocAsync(&foreign, 64, stream), 0);
+    const long before = count().allocations;
+    for (const bool is_freed : {true, false}) {
+      cudaGraph_t graph;
+      cudaGraphExec_t exec;
+      REQUIRE_SAME(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), 0);
+      REQUIRE_SAME(cudaMallocAsync(&kept, 64, stream), 0);
+      REQUIRE_SAME(cudaMemsetAsync(kept, 1, 64, stream), 0);
+      REQUIRE_SAME(cudaFreeAsync(foreign, stream), cudaErrorInvalidValue);
+      if (is_freed) REQUIRE_SAME(cudaFreeAsync(kept, stream), 0);
+      REQUIRE_SAME(cudaStreamEndCapture(stream, &graph), 0);
+      REQUIRE_SAME(cudaGraphInstantiate(&exec, graph, 0), 0);
+      REQUIRE_SAME(cudaGraphDestroy(graph), 0);
+      REQUIRE_SAME(count().allocations, before + 1);
+      REQUIRE_SAME(cudaGraphLaunch(exec, stream), 0);
+      REQUIRE_SAME(cudaStreamSynchronize(stream), 0);
+      REQUIRE_SAME(*static_cast<unsigned char*>(kept), is_freed ? 0xA5 : 1);
+      REQUIRE_SAME(cudaGraphLaunch(exec, stream), is_freed ? cudaSuccess : cudaErrorInvalidValue);
+      REQUIRE_SAME(cudaStreamSynchronize(stream), 0);
+      REQUIRE_SAME(cudaGraphExecDestroy(exec), 0);
+      REQUIRE_SAME(count().allocations, before);
+    }
   });
 }

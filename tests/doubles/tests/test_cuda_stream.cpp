@@ -3,6 +3,7 @@
 #include <cuda_runtime_api.h>
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <chrono>
 #include <thread>
 #include <vector>
@@ -169,5 +170,24 @@ TEST_CASE("cudaStreamPerThread is the stream of the thread that calls") {
     gate.open();
     REQUIRE_SAME(cudaDeviceSynchronize(), 0);
     REQUIRE_SAME(seen.size(), 2);
+  });
+}
+
+TEST_CASE("a launch waits while the queue of its stream is full") {
+  CHECK_RANKS(1, Settings{}, [](Rank) {
+    const auto stream = new_stream();
+    Gate gate(stream);
+    std::atomic<int> launched{0};
+    std::thread caller([&] {
+      for (int i = 0; i < 1030; ++i) {
+        REQUIRE_SAME(fake_cuda_enqueue(stream, [] {}), 0);
+        ++launched;
+      }
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    REQUIRE_SAME(launched, 1023);
+    gate.open();
+    caller.join();
+    REQUIRE_SAME(cudaStreamSynchronize(stream), 0);
   });
 }

@@ -60,16 +60,20 @@ struct BootstrapTimes {
 ///    the broadcast is complete could enter NCCL's init before MPI has forwarded the data to the
 ///    next rank. MPI makes no progress during NCCL's init.
 /// 4. The participants make an agreement (Agreement).
-/// 5. The inits of NCCL run. They are non-blocking and are polled together.
-/// 6. The participants make another agreement. If a rank has failed, all communicators are aborted.
+/// 5. The inits of NCCL run. They are non-blocking, begin in one NCCL group and are polled
+/// together.
+/// 6. The participants make another agreement.
 ///
+/// @param comms  Gets one communicator per request. After an exception, the caller aborts those
+/// that it has got.
 /// @throws TimeoutError if the deadline passes. The error names the group, the phase and the
 /// missing ranks.
 /// @throws MismatchError on all participants if a rank has failed. The error names the ranks that
 /// failed.
-RANKMESH_API std::vector<std::unique_ptr<Communicator>> bootstrap(
-    const Library& library, std::span<const BootstrapRequest> requests, WaitMonitor& monitor,
-    const Participants& participants, BootstrapTimes& times);
+RANKMESH_API void bootstrap(const Library& library, std::span<const BootstrapRequest> requests,
+                            WaitMonitor& monitor, const Participants& participants,
+                            BootstrapTimes& times,
+                            std::vector<std::unique_ptr<Communicator>>& comms);
 
 /// Describes a communicator that gets a blocking child of the same ranks.
 struct BlockingRequest {
@@ -81,18 +85,20 @@ struct BlockingRequest {
 };
 
 /// Splits a blocking communicator of the same ranks from each of the communicators. The splits run
-/// at the same time. They are polled, so they have a deadline. Afterwards the participants make an
-/// agreement. Collective over the participants; blocks.
+/// side by side, in one NCCL group. They are polled, so they have a deadline. Afterwards the
+/// participants make an agreement. Collective over the participants; blocks.
 ///
 /// Each call on a non-blocking communicator starts a thread and joins it (ncclGroupEndInternal in
 /// src/group.cc, NCCL 2.23 and later). A blocking communicator avoids this thread, but its creation
 /// has no deadline. A split combines both: the call that splits has the mode of the parent, and the
 /// child has the mode of its own configuration (ncclCommInitChildComm in src/init.cc). Call
 /// release() for the originals afterwards.
+/// @param children  Gets one communicator per request. After an exception, the caller aborts the
+/// originals, and then the children, to which NCCL still writes.
 /// @throws TimeoutError if the deadline passes; MismatchError if a rank has failed.
-RANKMESH_API std::vector<std::unique_ptr<Communicator>> make_blocking(
-    std::span<const BlockingRequest> requests, WaitMonitor& monitor,
-    const Participants& participants, BootstrapTimes& times);
+RANKMESH_API void make_blocking(std::span<const BlockingRequest> requests, WaitMonitor& monitor,
+                                const Participants& participants, BootstrapTimes& times,
+                                std::vector<std::unique_ptr<Communicator>>& children);
 
 /// Finalises and destroys communicators that bootstrap() has created. Collective over the members
 /// of each of them, in the same order on all ranks.
@@ -102,12 +108,13 @@ RANKMESH_API void release(std::span<const std::unique_ptr<Communicator>> origina
 /// Makes the splits one after the other, in the order of `requests`, which must be the same on
 /// every rank. Afterwards the participants make an agreement. Collective over the participants;
 /// blocks. The parents must have no work in flight.
-/// @return one communicator per request, or null for each request in which this rank gets no child.
-/// @throws TimeoutError if the deadline passes; MismatchError if a rank has failed. After either
-/// exception, all parents are aborted, because NCCL leaves the parent of a failed split unusable.
 /// @param watch  Limits the splits of blocking parents.
-RANKMESH_API std::vector<std::unique_ptr<Communicator>> split(
-    std::span<const SplitRequest> requests, WaitMonitor& monitor, const Participants& participants,
-    CallWatch& watch, BootstrapTimes& times);
+/// @param children  Gets one communicator per request, or null for each request in which this rank
+/// gets no child. After an exception, the caller aborts all parents, because NCCL leaves the parent
+/// of a failed split unusable, and then the children, to which NCCL still writes.
+/// @throws TimeoutError if the deadline passes; MismatchError if a rank has failed.
+RANKMESH_API void split(std::span<const SplitRequest> requests, WaitMonitor& monitor,
+                        const Participants& participants, CallWatch& watch, BootstrapTimes& times,
+                        std::vector<std::unique_ptr<Communicator>>& children);
 
 }  // namespace rankmesh::nccl

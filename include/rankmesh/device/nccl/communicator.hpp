@@ -2,8 +2,10 @@
 // An NCCL communicator.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -59,9 +61,11 @@ class RANKMESH_API Communicator {
   Communicator& operator=(const Communicator&) = delete;
 
   /// Returns the communicator of NCCL.
-  [[nodiscard]] ncclComm_t native() const noexcept { return native_; }
+  [[nodiscard]] ncclComm_t native() const noexcept {
+    return std::atomic_ref<ncclComm_t>{native_->handle}.load(std::memory_order_relaxed);
+  }
   /// Returns the name of the group in messages.
-  [[nodiscard]] const std::string& name() const noexcept { return *name_; }
+  [[nodiscard]] const std::string& name() const noexcept { return native_->name; }
   /// Returns whether this object owns the communicator, which is false after adopt().
   [[nodiscard]] bool is_owned() const noexcept { return owned_; }
   /// Returns whether NCCL calls on the communicator block until they are carried out.
@@ -87,30 +91,37 @@ class RANKMESH_API Communicator {
   void wait_until_ready(const Deadline& deadline) const;
 
   /// Throws NcclError if a communicator that shares resources with this one was aborted: NCCL then
-  /// drops the operations of both communicators without an error.
+  /// drops the operations of both communicators without an error. Throws TimeoutError if this
+  /// communicator was aborted because of a time limit.
   void require_whole() const;
 
   /// Begins to finalise the communicator: NCCL completes the operations in progress. Collective
   /// over the ranks of the communicator; blocks only if the communicator does. Call
   /// wait_until_ready() next, then destroy().
   void finalize();
-  /// Finalises several blocking communicators in one NCCL group. The group ends when all
-  /// communicators are finalised. Therefore the order of the communicators does not matter.
-  /// Collective over the ranks of each of them; blocks.
+  /// Begins to finalise several communicators of one mode in one NCCL group, which NCCL finalises
+  /// side by side. Therefore their order does not matter. Collective over the ranks of each of
+  /// them; blocks only if the communicators do.
   static void finalize(std::span<Communicator* const> comms);
   /// Frees the communicator after finalize() and wait_until_ready(). Local. If the communicator
   /// holds an error, aborts it instead, because ncclCommDestroy would leave the calling thread
   /// inside an NCCL group (2.24 and later).
   /// @throws NcclError the error of the communicator.
   void destroy();
-  /// Ends the communicator at once, without regard to the state of the other ranks. Local.
-  void abort() noexcept;
-  /// Aborts several communicators in one NCCL group. If they were aborted one after the other, an
-  /// abort could wait for a peer that is still aborting another communicator.
-  static void abort(std::span<Communicator* const> comms) noexcept;
 
  private:
-  friend class CallWatch;
+  friend class Abort;
+  // What NCCL keeps pointers to, and may still use after this object is destroyed.
+  struct Native {
+    explicit Native(std::string text) : name{std::move(text)} {}
+    std::mutex mutex;  // between polls and the beginning of an abort in another thread
+    ncclComm_t handle = nullptr;
+    // NCCL writes the handle of the child here if a split gives this rank no child. NCCL writes the
+    // handle when the parent becomes ready, which may be after the call has returned.
+    ncclComm_t no_child = nullptr;
+    const std::string name;   // NCCL keeps a pointer to the characters
+    std::string why_aborted;  // what later calls say
+  };
   // The communicators that share their resources: a parent and its children. If one is aborted,
   // NCCL ends the operations of all, because they have one abort flag.
   struct Family {
@@ -118,18 +129,13 @@ class RANKMESH_API Communicator {
   };
 
   Communicator(const Library& library, ncclComm_t native, std::string name, bool owned);
-  void note_abort() noexcept;
-  // The two parts of an abort inside an NCCL group, see CallWatch.
-  void begin_abort() noexcept;
-  void end_abort() noexcept;
+  // Gives the handle to an abort. From now on, this object holds no communicator.
+  ncclComm_t take(const std::string& why);
 
   const Library* library_;
-  ncclComm_t native_;
-  // NCCL writes the handle of the child here if a split gives this rank no child. NCCL writes the
-  // handle when the parent becomes ready, which may be after the call has returned.
-  ncclComm_t no_child_ = nullptr;
-  std::unique_ptr<const std::string> name_;  // NCCL keeps a pointer to the characters
+  std::shared_ptr<Native> native_;
   bool owned_;
+  mutable bool is_in_progress_ = false;  // an init, or a split of this communicator
   bool is_blocking_ = false;
   bool prefers_copy_engines_ = false;
   std::shared_ptr<Family> family_;  // null if the communicator shares nothing

@@ -63,6 +63,25 @@ class RANKMESH_API Library {
   void check(ncclResult_t code, const char* function, ncclComm_t comm = nullptr,
              const std::source_location& where = std::source_location::current()) const;
 
+  /// Makes calls in one NCCL group. The thread leaves the group even after an exception. Before
+  /// 2.27, a thread must not begin another group before all communicators of a group that does not
+  /// block have been polled to success (ncclGroupEndInternal in src/group.cc). Therefore calls on
+  /// several communicators that do not block belong into one group.
+  /// @return ncclSuccess, or ncclInProgress.
+  template <class Calls>
+  ncclResult_t grouped(Calls&& calls) const {
+    check(GroupStart(), "ncclGroupStart");
+    try {
+      calls();
+    } catch (...) {
+      (void)GroupEnd();
+      throw;
+    }
+    const ncclResult_t code = GroupEnd();
+    check(code, "ncclGroupEnd");
+    return code;
+  }
+
 // NOLINTNEXTLINE(bugprone-macro-parentheses): a declaration takes no parentheses
 #define RANKMESH_NCCL_POINTER(name) decltype(&nccl##name) name = nullptr;
   RANKMESH_NCCL_FUNCTIONS(RANKMESH_NCCL_POINTER, RANKMESH_NCCL_POINTER)

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "detail/device_watch.hpp"
+
+#include <atomic>
+#include <cstdint>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "rankmesh/base/hash.hpp"
+
+namespace rankmesh::detail {
+namespace {
+
+std::uint64_t key_of(const GroupDescription& group) {
+  return hash_bytes(group.identity + group.ranks.to_string()).low | 1;  // 0 means not used
+}
+
+// Returns where the rank of a slot publishes its calls of a group, or null.
+std::atomic<std::uint64_t>* find(PublishedDeviceWork& work, std::uint64_t key) {
+  for (PublishedDeviceWork::Latest& latest : work.latest)
+    if (latest.group == key) return &latest.number;
+  return nullptr;
+}
+
+// Returns where this rank publishes its calls of a group. Groups for which there is no space share
+// a place that nobody reads.
+std::atomic<std::uint64_t>* place_of(PublishedDeviceWork& work, std::uint64_t key) {
+  for (PublishedDeviceWork::Latest& latest : work.latest) {
+    if (latest.group == 0) latest.group = key;
+    if (latest.group == key) return &latest.number;
+  }
+  static std::atomic<std::uint64_t> nobodys;
+  return &nobodys;
+}
+
+}  // namespace
+
+IssuedOnDevice DeviceWatch::note(const std::shared_ptr<Connection>& connection,
+                                 Operation operation) const {
+  std::uint64_t number = 0;
+  if (!is_point_to_point(operation)) {
+    number = connection->last_device_call();
+    if (connection->published_device_call == nullptr) {
+      NodeBoard& board = control_->board();
+      connection->published_device_call =
+          place_of(board.device_work(board.own_slot()), key_of(connection->group));
+    }
+    connection->published_device_call->store(number, std::memory_order_relaxed);
+  }
+  return {connection, operation, number};
+}
+
+std::string DeviceWatch::reason_to_abort(DeviceCalls& calls) {
+  if (has_reported_) return {};
+  NodeBoard& board = control_->board();
+  for (std::size_t slot = 0; slot < board.ranks().size(); ++slot)
+    if (const auto found = board.device_work(slot).stuck.read()) {
+      has_reported_ = true;
+      return found->text;
+    }
+  const auto stuck = calls.find_stuck(limit_);
+  if (!stuck) return {};
+  has_reported_ = true;
+  std::string text =
+      fmt::format("{} of '{}' on rank {} has not ended on the device within {} s; {}",
+                  to_string(stuck->operation), stuck->connection->group.name,
+                  control_->rank().value(), limit_.count(), missing_in(*stuck));
+  board.device_work(board.own_slot()).stuck.write(1, NodeBoard::now(), text);
+  return text;
+}
+
+std::string DeviceWatch::missing_in(const IssuedOnDevice& stuck) const {
+  const NodeBoard& board = control_->board();
+  const GroupDescription& group = stuck.connection->group;
+  if (stuck.number == 0) return "messages have no numbers, so the missing ranks are not known";
+  std::vector<std::int64_t> missing;
+  bool is_elsewhere = false;
+  for (const Rank member : group.ranks) {
+    const auto slot = board.index_of(member);
+    if (!slot) {
+      is_elsewhere = true;
+      continue;
+    }
+    const auto* latest = find(board.device_work(*slot), key_of(group));
+    if (latest == nullptr || *latest < stuck.number) missing.push_back(member.value());
+  }
+  std::string text = missing.empty()
+                         ? "all of its members on this node have issued it"
+                         : fmt::format("missing: rank{} {}", missing.size() == 1 ? "" : "s",
+                                       fmt::join(missing, ", "));
+  if (is_elsewhere) text += "; of members on other nodes, nothing is known";
+  return text;
+}
+
+}  // namespace rankmesh::detail

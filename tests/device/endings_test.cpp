@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Endings on devices: aborts that NCCL cannot carry out at once, limits behind other communicators,
+// captures beside other calls.
+#include <cuda_runtime_api.h>
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "device/test_platform.hpp"
+#include "rankmesh/device/device_buffer.hpp"
+#include "rankmesh/device/nccl/mode.hpp"
+#include "rankmesh/device/stream.hpp"
+#include "rankmesh/rankmesh.hpp"
+#include "support/checks.hpp"
+#include "support/mpi_world.hpp"
+
+using namespace rankmesh;
+using device::DeviceBuffer;
+using device::Stream;
+using rankmesh_test::rank;
+using rankmesh_test::size;
+using rankmesh_test::wait_for_all;
+using test_platform::captured;
+using test_platform::inject;
+using test_platform::is_double;
+using test_platform::on_device;
+
+namespace {
+
+// How long an abort waits (Abort::usual_limit), and what a test allows for more.
+constexpr double limit = 5, more = 3;
+
+// The warnings of a mesh, which may come from other threads.
+struct Warnings {
+  std::mutex mutex;
+  std::string text;
+  [[nodiscard]] std::string all() {
+    const std::lock_guard lock{mutex};
+    return text;
+  }
+};
+
+MeshOptions options_with(std::shared_ptr<Warnings> warnings, double timeout) {
+  MeshOptions options = test_platform::options();
+  options.timeout = Deadline::Duration{timeout};
+  options.check = false;
+  options.log = [warnings = std::move(warnings)](LogLevel level, std::string_view line) {
+    if (level != LogLevel::warning) return;
+    const std::lock_guard lock{warnings->mutex};
+    warnings->text += line;
+  };
+  return options;
+}
+
+// Waits until NCCL has freed all communicators but `count`; false after a while.
+bool has_freed_all_but(long count) {
+  const Deadline deadline{Deadline::Duration{more}};
+  while (test_platform::nccl().communicators != count && !deadline.passed())
+    std::this_thread::sleep_for(std::chrono::milliseconds{5});
+  return test_platform::nccl().communicators == count;
+}
+
+// Captures an operation of the group, and instantiates the graph.
+cudaGraphExec_t graph_of(GroupCoordinator& group, const DeviceBuffer<float>& value,
+                         const Stream& stream) {
+  cudaGraph_t graph = captured(stream, [&] { group.all_reduce(value.span(), stream); });
+  cudaGraphExec_t exec = nullptr;
+  REQUIRE(cudaGraphInstantiate(&exec, graph, 0) == cudaSuccess);
+  REQUIRE(cudaGraphDestroy(graph) == cudaSuccess);
+  return exec;
+}
+
+}  // namespace
+
+TEST_CASE("an abort does not wait for living graphs, and ends when they are destroyed") {
+  NEEDS_RANKS(2);
+  NEEDS_AT_MOST_RANKS(5);
+  for (const bool by_destructor : {false, true}) {
+    CAPTURE(by_destructor);
+    const long before = test_platform::nccl().communicators;
+    const auto warnings = std::make_shared<Warnings>();
+    cudaGraphExec_t exec = nullptr;
+    {
+      Mesh mesh{MPI_COMM_WORLD, "tp=auto ; all=tp", options_with(warnings, 30)};
+      const Stream stream = Stream::create();
+      const auto value = on_device<float>({1});
+      exec = graph_of(mesh["tp"], value, stream);
+      wait_for_all();
+      const Deadline soon{Deadline::Duration{more}};
+      if (!by_destructor) {
+        mesh.abort();
+        CHECK_FALSE(soon.passed());
+        CHECK_THROWS_WITH_AS(mesh["tp"].all_reduce(value.span(), stream),
+                             doctest::Contains("left behind: 'tp' (until the CUDA graphs"),
+                             ClosedError);
+      }
+    }
+    CHECK_CONTAINS(warnings->all(), "left behind: 'tp' (until the CUDA graphs");
+    if (is_double()) CHECK(test_platform::nccl().communicators == before + 1);
+    REQUIRE(cudaGraphExecDestroy(exec) == cudaSuccess);
+    CHECK(has_freed_all_but(before));
+    wait_for_all();
+  }
+}
+
+TEST_CASE("a limit is kept although the operations of the call's group wait behind another group") {
+  NEEDS_RANKS(2);
+  NEEDS_AT_MOST_RANKS(5);
+  SKIP_UNLESS(is_double(), "leaves a device with work that does not end");
+  const long before = test_platform::nccl().communicators;
+  const auto warnings = std::make_shared<Warnings>();
+  {
+    Mesh mesh{MPI_COMM_WORLD, "tp=auto", options_with(warnings, 1.5)};
+    const auto group = mesh.new_group(mesh["tp"].ranks().to_vector(), "mine");
+    const Stream stream = Stream::create();
+    const auto value = on_device<float>({1});
+    if (rank() == 0) {
+      mesh["tp"].all_reduce(value.span(), stream);  // alone: neither of both ends
+      group->all_reduce(value.span(), stream);
+      inject("hang");
+      const bool blocks = nccl::blocks_after_creation(nccl::Library::load(), true);
+      const char* const said = blocks ? "left behind: 'mine' (work that its operations are queued"
+                                      : "NCCL's call on 'mine' is still in progress";
+      const Deadline soon{Deadline::Duration{1.5 + limit + more}};
+      CHECK_THROWS_WITH_AS(group->all_reduce(value.span(), stream), doctest::Contains(said),
+                           TimeoutError);
+      CHECK_FALSE(soon.passed());
+      CHECK_THROWS_AS(group->all_reduce(value.span(), stream), ClosedError);
+      inject("");
+      if (blocks) CHECK_CONTAINS(warnings->all(), "left behind: 'mine'");
+    }
+    wait_for_all();
+    const Deadline soon{Deadline::Duration{more}};
+    mesh.abort();
+    CHECK_FALSE(soon.passed());
+    REQUIRE(cudaStreamSynchronize(stream.native()) == cudaSuccess);
+  }
+  CHECK(has_freed_all_but(before));
+  wait_for_all();
+}
+
+TEST_CASE("a call that waits in CUDA behind another group's stuck work ends at its limit") {
+  NEEDS_RANKS(2);
+  NEEDS_AT_MOST_RANKS(5);
+  SKIP_UNLESS(is_double(), "leaves a device with work that does not end");
+  SKIP_UNLESS(nccl::blocks_after_creation(nccl::Library::load(), true), "calls do not block");
+  const FakeNcclCounters before = test_platform::nccl();
+  {
+    const auto warnings = std::make_shared<Warnings>();
+    Mesh mesh{MPI_COMM_WORLD, "tp=auto ; all=tp", options_with(warnings, 1.5)};
+    const auto duplicate = mesh.new_group(mesh["tp"].ranks().to_vector(), "mine");
+    const Stream stream = Stream::create();
+    const auto value = on_device<float>({1});
+    if (rank() == 0) {
+      mesh["tp"].all_reduce(value.span(), stream);  // alone: it does not end
+      const Deadline soon{Deadline::Duration{1.5 + 1 + limit + more}};
+      const auto fill = [&] {
+        for (int i = 0; i < 1200; ++i) duplicate->all_reduce(value.span(), stream);
+      };
+      CHECK_THROWS_WITH_AS(fill(), doctest::Contains("NCCL's call on 'mine' is still in progress"),
+                           TimeoutError);
+      CHECK_FALSE(soon.passed());
+      CHECK_CONTAINS(warnings->all(), "All communicators are aborted now");
+      REQUIRE(cudaStreamSynchronize(stream.native()) == cudaSuccess);
+      CHECK_THROWS_WITH_AS(mesh["tp"].all_reduce(value.span(), stream),
+                           doctest::Contains("was aborted"), TimeoutError);
+    }
+    wait_for_all();
+    mesh.abort();
+    CHECK(test_platform::nccl().unsafe_aborts == before.unsafe_aborts);
+    CHECK(test_platform::nccl().stuck_ends == before.stuck_ends);
+    wait_for_all();
+  }
+  CHECK(test_platform::nccl().communicators == before.communicators);
+  wait_for_all();
+}
+
+TEST_CASE("a call on a communicator of the program that ends late is not an error") {
+  NEEDS_RANKS(2);
+  NEEDS_AT_MOST_RANKS(5);
+  SKIP_UNLESS(is_double(), "faults are injected into the double");
+  SKIP_UNLESS(nccl::blocks_after_creation(nccl::Library::load(), true), "calls do not block");
+  Mesh owner{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
+  {
+    Mesh mesh{MPI_COMM_WORLD, "tp=auto ; all=tp", options_with(std::make_shared<Warnings>(), 1)};
+    const auto adopted = mesh.adopt(MPI_COMM_WORLD, "theirs", owner["tp"].native_nccl());
+    // A large sum needs connections that the warm-up has not made, so it waits for all ranks.
+    const std::vector<float> many(100'000, 1);
+    const auto value = on_device(many);
+    if (rank() == 0) std::this_thread::sleep_for(std::chrono::milliseconds{1800});
+    CHECK_NOTHROW(adopted->all_reduce(value.span()));
+    CHECK(value.download(StreamRef{}).back() == static_cast<float>(size()));
+    CHECK_NOTHROW(adopted->all_reduce(value.span()));
+    wait_for_all();
+    mesh.abort();
+    wait_for_all();
+  }
+  owner.close();
+}
+
+TEST_CASE("an operation that does not end on the device ends at its own limit, on every rank") {
+  NEEDS_RANKS(2);
+  SKIP_UNLESS(is_double(), "leaves a device with work that does not end");
+  const long before = test_platform::nccl().communicators;
+  for (const bool is_async : {false, true}) {
+    CAPTURE(is_async);
+    const auto warnings = std::make_shared<Warnings>();
+    MeshOptions options = options_with(warnings, 30);
+    options.device_deadline = Deadline::Duration{1};
+    Mesh mesh{MPI_COMM_WORLD, "tp=auto ; all=tp", options};
+    auto& tp = mesh["tp"];
+    const auto group = mesh.new_group(tp.ranks().to_vector(), "mine");
+    const Stream stream = Stream::create();
+    const auto value = on_device<float>({1});
+    for (int i = 0; i < 20; ++i) tp.all_reduce(value.span(), stream);
+    const StreamRef used = is_async ? tp.stream() : StreamRef{stream};
+    const Deadline soon{Deadline::Duration{1 + more}};
+    std::optional<Work> work;
+    if (rank() != 1 && is_async) work = tp.all_reduce_async(value.span(), stream);
+    if (rank() != 1 && !is_async) tp.all_reduce(value.span(), stream);
+    // The program only waits for CUDA. Rank 1 waits for nothing, and learns of it, too.
+    if (rank() != 1)
+      REQUIRE(cudaStreamSynchronize(static_cast<cudaStream_t>(used.native())) == cudaSuccess);
+    while (warnings->all().empty() && !soon.passed())
+      std::this_thread::sleep_for(std::chrono::milliseconds{5});
+    CHECK_FALSE(soon.passed());
+    CHECK_CONTAINS(warnings->all(), "all_reduce of 'tp' on rank ");
+    CHECK_CONTAINS(warnings->all(), "missing: rank 1: all NCCL communicators of this rank");
+    const auto says_who = doctest::Contains("not ended on the device within 1 s; missing: rank 1");
+    if (work) CHECK_THROWS_WITH_AS((void)work->test(), says_who, TimeoutError);
+    CHECK_THROWS_WITH_AS(tp.all_reduce(value.span(), stream), says_who, Error);
+    CHECK_THROWS_WITH_AS(group->all_reduce(value.span(), stream), says_who, TimeoutError);
+    CHECK_THROWS_WITH_AS(group->all_reduce(value.span(), stream), doctest::Contains("broken"),
+                         ClosedError);
+    wait_for_all();
+    mesh.abort();
+    wait_for_all();
+  }
+  CHECK(test_platform::nccl().communicators == before);
+}
+
+TEST_CASE("a limit for the device does not disturb operations that end") {
+  MeshOptions options = test_platform::short_timeout();
+  options.device_deadline = Deadline::Duration{0.3};
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
+  const Stream stream = Stream::create();
+  const auto value = on_device<float>({1});
+  for (int turn = 0; turn < 3; ++turn) {
+    for (int i = 0; i < 300; ++i) mesh["tp"].all_reduce(value.span(), ReduceOp::max, stream);
+    stream.wait(Deadline{Deadline::Duration{30}});
+    std::this_thread::sleep_for(std::chrono::milliseconds{400});
+  }
+  CHECK(value.download(stream) == std::vector<float>{1});
+  wait_for_all();
+  mesh.close();
+}
+
+TEST_CASE("groups that use their own streams without an order are warned of, once") {
+  NEEDS_RANKS(2);
+  const bool has_variable = nccl::Library::load().version() >= 22600;
+  for (const char* const order : {"waited", "none", "by NCCL"}) {
+    CAPTURE(order);
+    const bool is_implicit = std::string{order} == "by NCCL";
+    if (is_implicit) setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 1);
+    const auto warnings = std::make_shared<Warnings>();
+    Mesh mesh{MPI_COMM_WORLD, "tp=auto ; all=tp", options_with(warnings, 30)};
+    if (is_implicit) unsetenv("NCCL_LAUNCH_ORDER_IMPLICIT");
+    const auto group = mesh.new_group(mesh["tp"].ranks().to_vector(), "mine");
+    const Stream stream = Stream::create();
+    const auto a = on_device<float>({1}), b = on_device<float>({1});
+    for (int turn = 0; turn < 2; ++turn) {
+      Work first = mesh["tp"].all_reduce_async(a.span(), stream);
+      if (std::string{order} == "waited") first.wait();
+      Work second = group->all_reduce_async(b.span(), stream);
+      first.wait();
+      second.wait();
+    }
+    stream.wait(Deadline{Deadline::Duration{30}});
+    const std::string said = warnings->all();
+    const bool warns = std::string{order} == "none" || (is_implicit && !has_variable);
+    CHECK((said.find("'tp' and 'mine' run on streams of their own") != std::string::npos) == warns);
+    CHECK(said.find("run on streams") == said.rfind("run on streams"));
+    wait_for_all();
+    mesh.close();
+  }
+}
+
+TEST_CASE("questions about operations leave the captures of the program alone") {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::short_timeout()};
+  auto& tp = mesh["tp"];
+  const Stream stream = Stream::create();
+  const Stream other = Stream::create();
+  const auto value = on_device<float>({1});
+  const auto beside = on_device<float>({1});
+  tp.all_reduce(value.span(), stream);
+  stream.wait(Deadline{Deadline::Duration{30}});
+  for (const auto mode : {cudaStreamCaptureModeGlobal, cudaStreamCaptureModeThreadLocal}) {
+    CAPTURE(static_cast<int>(mode));
+    Work before = tp.all_reduce_async(beside.span(), other);
+    // Another thread captures while this one asks, or this one does both.
+    std::atomic<bool> is_captured{false}, may_end{false};
+    cudaError_t ended = cudaErrorUnknown;
+    std::thread capturing{[&] {
+      cudaGraph_t graph = nullptr;
+      const Stream own = Stream::create();
+      if (cudaStreamBeginCapture(own.native(), mode) != cudaSuccess) return;
+      is_captured = true;
+      while (!may_end) std::this_thread::yield();
+      ended = cudaStreamEndCapture(own.native(), &graph);
+      if (ended == cudaSuccess) (void)cudaGraphDestroy(graph);
+    }};
+    while (!is_captured) std::this_thread::yield();
+    cudaGraph_t graph = nullptr;
+    REQUIRE(cudaStreamBeginCapture(stream.native(), mode) == cudaSuccess);
+    tp.all_reduce(value.span(), stream);
+    for (int i = 0; i < 20; ++i) tp.all_reduce(beside.span(), other);
+    mesh.progress();
+    before.wait(Deadline::Duration{30});
+    CHECK(before.test());
+    if (size() > 1) tp.wait(other);
+    other.wait(Deadline{Deadline::Duration{30}});
+    CHECK(cudaStreamEndCapture(stream.native(), &graph) == cudaSuccess);
+    may_end = true;
+    capturing.join();
+    CHECK(ended == cudaSuccess);
+    if (graph != nullptr) REQUIRE(cudaGraphDestroy(graph) == cudaSuccess);
+    (void)cudaGetLastError();
+    wait_for_all();
+  }
+  mesh.close();
+}
+
+TEST_CASE("operations along any axis can be captured") {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::short_timeout()};
+  auto& tp = mesh["tp"];
+  const Stream stream = Stream::create();
+  const auto n = static_cast<std::size_t>(size());
+  std::vector<float> block;
+  for (std::size_t i = 0; i < 6; ++i)
+    block.push_back(static_cast<float>(100 * rank()) + static_cast<float>(i));
+  const auto in = on_device(block);
+  const DeviceBuffer<float> out{6 * n}, part{6};
+  const Axis axis{{2, 3}, 1};
+  const auto calls = [&] {
+    tp.all_gather(in.span(), out.span(), axis, stream);
+    tp.reduce_scatter(out.span(), part.span(), axis, ReduceOp::sum, stream);
+  };
+  calls();
+  const auto expected = part.download(stream);
+  const auto gathered = out.download(stream);
+  cudaGraph_t graph = captured(stream, calls);
+  cudaGraphExec_t exec = nullptr;
+  REQUIRE(cudaGraphInstantiate(&exec, graph, 0) == cudaSuccess);
+  REQUIRE(cudaGraphDestroy(graph) == cudaSuccess);
+  for (int launch = 0; launch < 2; ++launch) {
+    REQUIRE(cudaMemsetAsync(out.data(), 0, 6 * n * sizeof(float), stream.native()) == cudaSuccess);
+    REQUIRE(cudaMemsetAsync(part.data(), 0, 6 * sizeof(float), stream.native()) == cudaSuccess);
+    REQUIRE(cudaGraphLaunch(exec, stream.native()) == cudaSuccess);
+    CHECK(out.download(stream) == gathered);
+    CHECK(part.download(stream) == expected);
+  }
+  wait_for_all();
+  REQUIRE(cudaGraphExecDestroy(exec) == cudaSuccess);
+  mesh.close();
+}
