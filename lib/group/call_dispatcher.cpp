@@ -213,10 +213,11 @@ void CallDispatcher::run_on_host(const Call& call) {
   // of MPI, even if its peer blocks in MPI.
   if (is_point_to_point(call.operation)) return run_polled(call);
   // A collective cannot do so, because MPI does not match a non-blocking collective with a blocking
-  // one. It waits in rankmesh for the other polled collectives first. Messages are not waited for,
-  // because their peers may make this collective first.
+  // one, and its members do not meet before they enter MPI. It waits in rankmesh for the other
+  // polled collectives first. Messages are not waited for, because their peers may make this
+  // collective first.
   finish_polled_collectives(meshes);
-  const ProgressInMpi progress{*runtime_, meshes};  // the members do not meet before they enter MPI
+  const ProgressInMpi progress{*runtime_, meshes};
   transport.run(call, *this);
 }
 

@@ -46,10 +46,14 @@ void CallDispatcher::breaking_on_failure(Action&& action) {
 }
 
 void CallDispatcher::wait_for_stream(StreamRef stream) {
-  const CallLock lock{*runtime_};
-  require_open("wait for the stream before close()");
-  DeviceTransport& transport = device("wait");
-  breaking_on_failure([&] { transport.wait(stream, Deadline{connection_->group.timeout}); });
+  DeviceTransport* transport = nullptr;
+  {
+    const CallLock lock{*runtime_};
+    require_open("wait for the stream before close()");
+    transport = &device("wait");
+  }
+  // The mesh is free meanwhile, so that its operations on host memory make progress.
+  breaking_on_failure([&] { transport->wait(stream, Deadline{connection_->group.timeout}); });
 }
 
 void CallDispatcher::run_on_device(const Call& call) {
