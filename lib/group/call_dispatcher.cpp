@@ -14,7 +14,6 @@
 #include "device/stream_memory.hpp"
 #include "mpi/detail/unfinished.hpp"
 #include "rankmesh/base/error.hpp"
-#include "rankmesh/transport/mpi_transport.hpp"
 #include "rankmesh/wait/mpi_memory.hpp"
 #include "transport/detail/failed_reduction.hpp"
 #include "transport/detail/wrong_length.hpp"
@@ -205,7 +204,7 @@ void CallDispatcher::route(const Call& call) {
 
 void CallDispatcher::run_on_host(const Call& call) {
   Transport& transport = transport_for(call);
-  if (transport.is_polled()) return transport.run(call, *this);
+  if (transport.is_polled(call)) return transport.run(call, *this);
   if (runtime_->facts.deadline) return run_polled(call);
   if (!runtime_->slow_path.any()) return transport.run(call, *this);
   const auto meshes = EverythingInFlight::instance().with_polled_of_this_thread();
@@ -214,11 +213,11 @@ void CallDispatcher::run_on_host(const Call& call) {
   // of MPI, even if its peer blocks in MPI.
   if (is_point_to_point(call.operation)) return run_polled(call);
   // A collective cannot do so, because MPI does not match a non-blocking collective with a blocking
-  // one. It waits in rankmesh for the other polled collectives first. Messages are not waited for,
-  // because their peers may make this collective first.
+  // one, and its members do not meet before they enter MPI. It waits in rankmesh for the other
+  // polled collectives first. Messages are not waited for, because their peers may make this
+  // collective first.
   finish_polled_collectives(meshes);
-  if (dynamic_cast<MpiTransport*>(&transport) == nullptr) return transport.run(call, *this);
-  const ProgressInMpi progress{*runtime_, meshes};  // the members do not meet before they enter MPI
+  const ProgressInMpi progress{*runtime_, meshes};
   transport.run(call, *this);
 }
 
@@ -247,7 +246,7 @@ void CallDispatcher::run_polled(const Call& call) {
   const std::uint64_t number = is_point_to_point(call.operation) ? 0 : connection_->next_call();
   Transport& transport = transport_for(call);
   RecordedCall recorded = record(call, number, transport, 0);
-  finish(call, number, transport.start_to_wait(call));
+  finish(call, number, transport.start(call));
   recorded.end();
 }
 

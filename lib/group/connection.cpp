@@ -35,17 +35,13 @@ Connection::~Connection() = default;
 
 void Connection::mark_broken(const Error& why) {
   why_unusable_ = why.message();
+  host_.guard.give_up(why);
   for (const auto& transport : host_.list) transport->give_up(why);
 }
 
-void Connection::leave(std::string_view why) {
-  for (const auto& transport : host_.list) transport->leave(why);
-}
-
 std::uint64_t Connection::last_call() const {
-  std::uint64_t last = last_call_;
-  for (const auto& transport : host_.list) last = std::max(last, transport->calls());
-  return last;
+  const CallGuard* guard = host_.guard.collectives;
+  return guard == nullptr ? last_call_ : std::max(last_call_, guard->calls());
 }
 
 std::uint64_t Connection::next_call() { return last_call_ = last_call() + 1; }
@@ -61,25 +57,10 @@ std::function<std::vector<int>()> Connection::needed(
   };
 }
 
-bool Connection::have_all_left() {
-  return std::ranges::all_of(host_.list, [](const auto& t) { return t->have_all_left(); });
-}
-
-void Connection::stay() {
-  for (const auto& transport : host_.list) transport->stay();
-}
-
-void Connection::throw_if_ended() {
-  for (const auto& transport : host_.list) transport->throw_if_ended();
-}
-
-void Connection::compare_at_close() {
-  for (const auto& transport : host_.list) transport->compare_at_close();
-}
-
 void Connection::close() {
   retire("it is closed");
   host_.list.clear();
+  host_.guard = {};
   device_.reset();
   is_closed_ = true;
   comm_ = {};

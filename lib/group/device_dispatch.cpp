@@ -46,10 +46,14 @@ void CallDispatcher::breaking_on_failure(Action&& action) {
 }
 
 void CallDispatcher::wait_for_stream(StreamRef stream) {
-  const CallLock lock{*runtime_};
-  require_open("wait for the stream before close()");
-  DeviceTransport& transport = device("wait");
-  breaking_on_failure([&] { transport.wait(stream, Deadline{connection_->group.timeout}); });
+  DeviceTransport* transport = nullptr;
+  {
+    const CallLock lock{*runtime_};
+    require_open("wait for the stream before close()");
+    transport = &device("wait");
+  }
+  // The mesh is free meanwhile, so that its operations on host memory make progress.
+  breaking_on_failure([&] { transport->wait(stream, Deadline{connection_->group.timeout}); });
 }
 
 void CallDispatcher::run_on_device(const Call& call) {
@@ -72,7 +76,7 @@ void CallDispatcher::run_on_device(const Call& call) {
 
 void CallDispatcher::start_on_device(const Call& call, AsyncOperation& operation) {
   Call on_own_stream = call;  // NCCL gets the call on this stream
-  if (connection_->host().comparison != nullptr)
+  if (connection_->guard().compares_on_device)
     on_own_stream.stream = connection_->device()->stream();
   compare_on_device(on_own_stream);
   breaking_on_failure([&] { operation.pending = connection_->device()->start(call); });
@@ -122,14 +126,14 @@ Work CallDispatcher::start(const SequenceDescription& description, StreamRef str
 }
 
 CallDispatcher::Comparison CallDispatcher::start_comparison(const Call& call) {
-  CallComparison* comparison = connection_->host().comparison;
-  if (comparison == nullptr) return {};
+  const GroupGuard& guard = connection_->guard();
+  if (!guard.compares_on_device) return {};
   WaitPoint point = wait_point(call);
-  return {std::move(point), comparison->start_comparison(call)};
+  return {std::move(point), guard.of(call)->start_comparison(call, {})};
 }
 
 void CallDispatcher::compare_on_device(const Call& call) {
-  if (connection_->host().comparison == nullptr) return;
+  if (!connection_->guard().compares_on_device) return;
   if (call.rows == 1) connection_->device()->validate(call);  // before the others are waited for
   finish(start_comparison(call));
 }

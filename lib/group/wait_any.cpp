@@ -63,19 +63,22 @@ std::optional<std::size_t> wait_any(std::span<Work> works, Deadline::Duration ti
   };
   WaitMonitor& monitor = runtime->control->monitor;
   Deadline next_notes{between_notes};
-  auto ended = works.end();
+  auto ended = std::ranges::find_if(works, has_ended);
   const auto look = [&] {
-    ended = std::ranges::find_if(works, has_ended);
+    if (ended == works.end()) ended = std::ranges::find_if(works, has_ended);
     if (ended != works.end() || !next_notes.passed()) return ended != works.end();
     next_notes = Deadline{between_notes};
     for (const detail::AsyncOperation* operation : operations)
       monitor.require_not_given_up(operation->point);
     return false;
   };
-  WaitPoint point = point_of(operations);
-  point.limit = TimeLimit::argument;
-  monitor.wait(look, point, Deadline{timeout});
-  ended->wait(timeout);
+  if (ended == works.end()) {
+    WaitPoint point = point_of(operations);
+    point.limit = TimeLimit::argument;
+    monitor.wait(look, point, Deadline{timeout});
+  }
+  if (!ended->operation_->failure.empty()) ended->wait(timeout);  // which throws
+  (void)ended->test_alone();
   return ended - works.begin();
 }
 

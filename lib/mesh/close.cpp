@@ -19,7 +19,7 @@ namespace {
 // group is closed in any case.
 void compare_calls(detail::Connection& connection, std::exception_ptr& failure) {
   try {
-    connection.compare_at_close();
+    connection.guard().compare_at_close();
   } catch (const Error&) {
     if (failure == nullptr) failure = std::current_exception();
   }
@@ -83,7 +83,7 @@ void Mesh::close(GroupCoordinator& group) {
   state.runtime->in_flight.continue_in_this_thread();
   state.runtime->in_flight.finish(&connection, control.monitor, state.deadline());
   if (connection.group.has_peers()) {
-    connection.leave();
+    connection.guard().leave();
     // All members wait for each other before anything is freed, so that no member's operation loses
     // its communicator.
     const std::string activity = "close of " + group.name();
@@ -92,8 +92,8 @@ void Mesh::close(GroupCoordinator& group) {
       const std::string key = "close of " + connection.group.identity + group.ranks().to_string();
       const WaitPoint point = WaitPoint::of(group.ranks(), activity, key);
       const Deadline deadline = state.deadline();
-      if (connection.host().tell_who_leaves)
-        control.monitor.wait([&] { return connection.have_all_left(); }, point, deadline);
+      if (connection.guard().tells_who_leaves)
+        control.monitor.wait([&] { return connection.guard().have_all_left(); }, point, deadline);
       else
         monitored_barrier(connection.comm(), control.monitor, point, deadline);
     } catch (const Error& error) {
@@ -135,11 +135,11 @@ void Mesh::close() {
   if (state.device)
     if (std::string graphs = state.device->living_graphs(nullptr); !graphs.empty())
       fail(fmt::format("{}: destroy them first", graphs));
-  for (const auto& connection : state.connections) connection->leave();
+  for (const auto& connection : state.connections) connection->guard().leave();
   try {
     meet_at_close(state, has_failed, agreement);
   } catch (const MismatchError&) {
-    for (const auto& connection : state.connections) connection->stay();
+    for (const auto& connection : state.connections) connection->guard().stay();
     // No rank goes on before all have taken back that they leave.
     monitored_barrier(control.comm(), control.monitor,
                       WaitPoint::of_all(control.comm().size(), "the end of a close that failed"),
@@ -148,7 +148,7 @@ void Mesh::close() {
   } catch (...) {
     state.mark_closed();  // MPI_Finalize frees the communicators
     // A rank that does not come has often left because of a mistake that its groups know.
-    for (const auto& connection : state.connections) connection->throw_if_ended();
+    for (const auto& connection : state.connections) connection->guard().throw_if_ended();
     throw;
   }
   std::exception_ptr failure;  // after any failure, MPI's communicators are still closed

@@ -10,6 +10,8 @@
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/mpi/error.hpp"
 #include "rankmesh/routes/route_table.hpp"
+#include "transport/detail/guarded_transport.hpp"
+#include "transport/detail/program_transport.hpp"
 
 namespace rankmesh::detail {
 namespace {
@@ -120,8 +122,7 @@ std::vector<ProgramTransports> open_program_transports(const MeshOptions& option
 }
 
 void add_program_transports(HostTransports& transports, ProgramTransports own,
-                            ProgramTransport::Meeting meeting, const mpi::CommunicatorView& comm,
-                            const MeshOptions& options) {
+                            const mpi::CommunicatorView& comm, const MeshOptions& options) {
   std::size_t i = 0;
   for (const auto& [name, factory] : options.transports) {
     const std::size_t index = i++;
@@ -130,9 +131,11 @@ void add_program_transports(HostTransports& transports, ProgramTransports own,
     else if (own.list[index] == nullptr)
       transports.absent.emplace(name, "its factory returned null");
     else
-      transports.list.push_back(std::make_unique<ProgramTransport>(
-          ProgramTransport::Identity{name, record::program_carrier(index)},
-          std::move(own.list[index]), meeting, comm, options.largest_count));
+      transports.list.push_back(std::make_unique<GuardedTransport>(
+          std::make_unique<ProgramTransport>(
+              ProgramTransport::Identity{name, record::program_carrier(index)},
+              std::move(own.list[index]), comm, options.largest_count),
+          transports.guard.collectives, nullptr, false));
   }
   transports.has_program_transports = !own.list.empty();
 }

@@ -149,8 +149,7 @@ void SharedMemoryBackend::add_levels(SharedTransport& shared, const GroupDescrip
   for (const Rank rank : group.ranks)
     shape.carriers =
         std::min(shape.carriers, placement_.cores(placement_.node(rank)).value_or(shape.carriers));
-  shared.levels.emplace(HierarchicalTransport::Place{
-      .shape = std::move(shape), .members = {group.ranks, control_->names, group.names}});
+  shared.levels.emplace(HierarchicalTransport::Place{.shape = std::move(shape)});
   if (here.size() == 1) return;
   GroupDescription members = group;
   members.ranks = RankSet::of(here);

@@ -55,7 +55,7 @@ void MeshState::tell_peers() const {
     // The program may have freed a communicator that was adopted.
     if (connection->group.is_adopted) continue;
     try {
-      connection->leave(why);
+      connection->guard().leave(why);
     } catch (...) {
       // The other ranks learn less; their deadlines still end their waits.
     }

@@ -3,8 +3,6 @@
 
 #include <sched.h>
 
-#include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include <fmt/format.h>
@@ -14,7 +12,6 @@
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/mpi/error.hpp"
 #include "wait/detail/few_polls.hpp"
-#include "wait/detail/send_and_forget.hpp"
 
 namespace rankmesh {
 namespace {
@@ -47,14 +44,9 @@ bool has_row(const Call& call, int members) {
 struct HierarchicalTransport::Issued {
   Call call;
   std::uint64_t number = 0;
-  std::shared_ptr<detail::CallExchange::Comparison> comparison;  // with the option `check`
+  std::unique_ptr<Pending> comparison;           // with the option `check`
   std::unique_ptr<levels::Execution> execution;  // once the calls before it are complete
   bool is_complete = false;
-};
-
-// What a node tells the others if the calls differ.
-struct HierarchicalTransport::Note {
-  char text[1024] = {};
 };
 
 class HierarchicalTransport::Operation final : public Pending {
@@ -66,7 +58,6 @@ class HierarchicalTransport::Operation final : public Pending {
     transport_.advance();
     if (issued_->is_complete) return true;
     if (transport_.failure_ == nullptr) return false;
-    transport_.has_thrown_ = true;
     std::rethrow_exception(transport_.failure_);
   }
   [[nodiscard]] std::vector<std::int64_t> awaited() const override {
@@ -84,13 +75,12 @@ class HierarchicalTransport::Operation final : public Pending {
 };
 
 HierarchicalTransport::HierarchicalTransport(mpi::CommunicatorView comm, Place place,
-                                             Counter counter, levels::Limits limits)
+                                             detail::NoteGuard& guard, levels::Limits limits)
     : comm_{comm},
-      members_{std::move(place.members)},
+      guard_{guard},
       inside_{std::move(place.inside)},
       setting_{std::make_shared<levels::Setting>(
-          levels::Setting{std::move(place.shape), comm, inside_.get(), limits})},
-      counter_{counter} {}
+          levels::Setting{std::move(place.shape), comm, inside_.get(), limits})} {}
 
 bool HierarchicalTransport::supports(const Call& call) const {
   if (levels::scheme_of(call.operation) == nullptr || !is_on_host(call) || !call.is_plain())
@@ -114,18 +104,15 @@ std::shared_ptr<HierarchicalTransport::Issued> HierarchicalTransport::issue(cons
   mpi::require_not_finalised();
   auto issued = std::make_shared<Issued>();
   issued->call = call;
-  issued->number = counter_.calls() + 1;
-  if (counter_.exchange != nullptr)
-    issued->comparison = counter_.exchange->begin(call, call.is_async, {});
-  else
-    counter_.mpi->set_calls(issued->number);
+  issued->comparison = guard_.start_comparison(call, {});
+  issued->number = guard_.calls();
   queue_.push_back(issued);
   advance();
   return issued;
 }
 
 void HierarchicalTransport::run(const Call& call, Waiter& waiter) {
-  const std::uint64_t number = counter_.calls() + 1;
+  const std::uint64_t number = guard_.calls() + 1;
   detail::RecordedCall recorded = detail::record_call(waiter, call, number, carrier());
   std::shared_ptr<Issued> issued = issue(call);
   const auto is_in_progress = [&] { return !issued->is_complete && failure_ == nullptr; };
@@ -153,12 +140,11 @@ void HierarchicalTransport::advance() {
       queue_.pop_front();
     }
     if (!queue_.empty() && ++polls_ > polls_before_notes && polls_ % polls_per_note == 0)
-      receive_note();
+      guard_.throw_if_ended();
   } catch (const levels::Counterparts::Difference& difference) {
-    refuse(difference);
-  } catch (const MismatchError& error) {
-    tell_other_nodes(error.message());  // the members of this node have found it
-    fail(std::current_exception());
+    refuse(error_of(difference));
+  } catch (const MismatchError& error) {  // found by the members of this node, or told by others
+    refuse(error);
   } catch (...) {
     fail(std::current_exception());
   }
@@ -167,7 +153,7 @@ void HierarchicalTransport::advance() {
 // Continues a call, and returns whether it is complete.
 bool HierarchicalTransport::step(Issued& issued) {
   if (issued.comparison != nullptr) {
-    if (!counter_.exchange->test(*issued.comparison)) return false;
+    if (!issued.comparison->test()) return false;
     issued.comparison.reset();
   }
   if (issued.execution == nullptr)
@@ -179,84 +165,27 @@ void HierarchicalTransport::fail(std::exception_ptr why) {
   if (failure_ == nullptr) failure_ = std::move(why);
 }
 
-// Another node makes another call.
-void HierarchicalTransport::refuse(const levels::Counterparts::Difference& difference) {
+// Members make different calls. Tells those that do not know it.
+void HierarchicalTransport::refuse(const MismatchError& error) {
+  guard_.refuse(error);
+  if (inside_ != nullptr) inside_->give_up(error);
+  fail(std::make_exception_ptr(error));
+}
+
+// Returns the error for a node that makes another call.
+MismatchError HierarchicalTransport::error_of(
+    const levels::Counterparts::Difference& difference) const {
+  const detail::GroupMembers& members = guard_.members();
   const Issued& own = *queue_.front();
-  std::vector<std::string> calls(static_cast<std::size_t>(members_.ranks.size()));
+  std::vector<std::string> calls(static_cast<std::size_t>(members.ranks.size()));
   const auto text = [&](const CallDescriptor& call, std::uint64_t number) {
-    return fmt::format("{}, call {}", to_string(call, members_.name_of(call.family())), number);
+    return fmt::format("{}, call {}", to_string(call, members.name_of(call.family())), number);
   };
   calls[static_cast<std::size_t>(comm_.rank())] =
       text(detail::describe_completely(own.call), own.number);
   calls[static_cast<std::size_t>(difference.member)] =
       text(difference.other.call, difference.other.number);
-  const MismatchError error{detail::list_calls(members_.ranks, members_.names, calls),
-                            detail::mismatch_hint, false};
-  tell_other_nodes(error.message());
-  if (inside_ != nullptr) inside_->give_up(error);
-  fail(std::make_exception_ptr(error));
-}
-
-void HierarchicalTransport::tell_other_nodes(std::string_view text) const {
-  Note note;
-  std::memcpy(note.text, text.data(), std::min(text.size(), sizeof note.text - 1));
-  const levels::Shape& shape = setting_->shape;
-  for (int member = 0; member < shape.size(); ++member)
-    if (shape.place(member).node != shape.own().node)
-      detail::send_and_forget(comm_, member, detail::level_note_tag, note);
-}
-
-// Fails with the text of another node, if a note has arrived.
-void HierarchicalTransport::receive_note() {
-  int is_there = 0;
-  MPI_Status status;
-  mpi::check(MPI_Iprobe(MPI_ANY_SOURCE, detail::level_note_tag, comm_.native(), &is_there, &status),
-             "MPI_Iprobe");
-  if (is_there == 0) return;
-  Note note;
-  mpi::check(MPI_Recv(&note, sizeof note, MPI_BYTE, status.MPI_SOURCE, detail::level_note_tag,
-                      comm_.native(), MPI_STATUS_IGNORE),
-             "MPI_Recv");
-  const MismatchError error{std::string{note.text, ::strnlen(note.text, sizeof note.text)},
-                            detail::mismatch_hint, false};
-  if (inside_ != nullptr) inside_->give_up(error);
-  fail(std::make_exception_ptr(error));
-}
-
-void HierarchicalTransport::throw_if_ended() {
-  if (has_thrown_) return;
-  if (failure_ == nullptr) receive_note();
-  if (failure_ != nullptr) {
-    has_thrown_ = true;
-    std::rethrow_exception(failure_);
-  }
-  if (inside_ != nullptr) inside_->throw_if_ended();
-}
-
-void HierarchicalTransport::give_up(const Error& why) {
-  has_thrown_ = true;
-  fail(std::make_exception_ptr(why));
-  if (inside_ != nullptr) inside_->give_up(why);
-}
-
-// The members of a node tell each other when they close the group.
-
-void HierarchicalTransport::leave(std::string_view why) {
-  if (inside_ != nullptr) inside_->leave(why);
-}
-
-bool HierarchicalTransport::have_all_left() {
-  throw_if_ended();
-  return inside_ == nullptr || inside_->have_all_left();
-}
-
-void HierarchicalTransport::stay() {
-  if (inside_ != nullptr) inside_->stay();
-}
-
-void HierarchicalTransport::compare_at_close() {
-  throw_if_ended();
-  if (inside_ != nullptr) inside_->compare_at_close();
+  return {detail::list_calls(members.ranks, members.names, calls), detail::mismatch_hint, false};
 }
 
 }  // namespace rankmesh

@@ -121,12 +121,8 @@ void MpiTransport::run(const Call& call, Waiter& waiter) {
   const bool is_message = is_point_to_point(call.operation);
   detail::RecordedCall recorded =
       detail::record_call(waiter, call, is_message ? 0 : calls_ + 1, carrier());
-  run_recorded(call, waiter, recorded);
-}
-
-void MpiTransport::run_recorded(const Call& call, Waiter& waiter, detail::RecordedCall& recorded) {
   mpi::require_not_finalised();
-  if (!is_point_to_point(call.operation)) ++calls_;
+  if (!is_message) ++calls_;
   recorded.enter();
   try {
     if (waiter.published_call == nullptr) {

@@ -3,6 +3,7 @@
 
 #include <sched.h>
 
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -29,10 +30,16 @@ constexpr int polls_per_leaving_look = 16;
 // An operation in flight. It owns the call and its record in the engine.
 class ShmTransport::Operation final : public Pending {
  public:
-  Operation(ShmTransport& transport, const Call& call)
+  // @param only_compares  Whether another transport carries the call, which this member starts.
+  Operation(ShmTransport& transport, const Call& call, bool only_compares)
       : transport_{transport}, record_{std::make_unique<Record>(call)} {
     transport_.throw_if_ended();
-    transport_.engine_.begin(record_->progress, record_->kept.call);
+    const Call& kept = record_->kept.call;
+    if (only_compares)
+      transport_.engine_.begin(record_->progress, record_->meeting.emplace(kept, true),
+                               shm::meeting);
+    else
+      transport_.engine_.begin(record_->progress, kept);
     transport_.engine_.advance();
   }
   // @param call  It must stay valid.
@@ -60,6 +67,7 @@ class ShmTransport::Operation final : public Pending {
   struct Record {
     explicit Record(const Call& call) : kept{call} {}
     detail::KeptCall kept;
+    std::optional<shm::Meeting> meeting;
     shm::Progress progress{};
   };
   ShmTransport& transport_;
@@ -114,15 +122,17 @@ void ShmTransport::run(const Call& call, Waiter& waiter) {
   poll(progress, call, waiter);
 }
 
-void ShmTransport::meet(const shm::Meeting& meeting, Waiter& waiter) {
+bool ShmTransport::meet(const Call& call, bool is_async, Waiter& waiter) {
+  const shm::Meeting meeting{call, is_async};
   shm::Progress progress;
   const shm::Outcome outcome = shm::meeting.run_small(engine_, progress, meeting, pauses_);
-  if (outcome == shm::Outcome::complete) return;
+  if (outcome == shm::Outcome::complete) return meeting.any_is_async;
   if (outcome == shm::Outcome::not_begun) {
     throw_if_ended();
     engine_.begin(progress, meeting, shm::meeting);
   }
   poll(progress, meeting, waiter);
+  return meeting.any_is_async;
 }
 
 // Waits for an operation that has begun, and writes its times and its end to the record.
@@ -192,11 +202,13 @@ bool ShmTransport::try_to_complete(const shm::Progress& progress) {
 
 std::unique_ptr<Pending> ShmTransport::start(const Call& call) {
   if (is_point_to_point(call.operation)) return start_message(call);
-  return std::make_unique<Operation>(*this, call);
+  return std::make_unique<Operation>(*this, call, false);
 }
 
-std::unique_ptr<Pending> ShmTransport::start_meeting(const shm::Meeting& meeting) {
-  return std::make_unique<Operation>(*this, meeting, shm::meeting);
+std::unique_ptr<Pending> ShmTransport::start_comparison(const Call& call, Carry carry) {
+  auto comparison = std::make_unique<Operation>(*this, call, true);
+  if (carry) carry();
+  return comparison;
 }
 
 std::unique_ptr<Pending> ShmTransport::start_step(const Call& call, const shm::Algorithm& algorithm,

@@ -14,7 +14,7 @@ std::atomic<void (*)(MeshLock*)> advance_function{nullptr};
 // A loop that begins its next test() so soon does nothing else, and yields its core after so many
 // tests.
 constexpr std::chrono::microseconds gap_in_loop{10};
-constexpr int tests_before_yield = 32;
+constexpr int tests_before_yield = 4;
 
 // Whether this thread is in advance_everything(), in a function of the program that an operation
 // calls.

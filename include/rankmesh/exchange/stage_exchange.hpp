@@ -54,8 +54,8 @@ StageMove from_next(Out&& values) {
 /// The options of a StageExchange.
 struct StageExchangeOptions {
   /// If true, the last stage is followed by the first stage, as interleaved schedules (virtual
-  /// stages) require. A pipeline of one stage then sends to itself. If false, the first and the last
-  /// stage skip the moves that would leave the pipeline.
+  /// stages) require. A pipeline of one stage then sends to itself. If false, the first and the
+  /// last stage skip the moves that would leave the pipeline.
   bool ring = false;
   /// The tag of forward moves on host memory. Backward moves use the tag `tag` + 1.
   int tag = 0;

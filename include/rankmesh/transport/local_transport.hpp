@@ -37,7 +37,7 @@ class RANKMESH_API LocalTransport final : public Transport {
   /// ever.
   void run(const Call& call, Waiter& waiter) override;
   [[nodiscard]] std::unique_ptr<Pending> start(const Call& call) override;
-  [[nodiscard]] bool is_polled() const override { return true; }
+  [[nodiscard]] bool is_polled(const Call&) const override { return true; }
   [[nodiscard]] std::optional<std::int64_t> arrived(RankInGroup from, int tag) override;
 
  private:

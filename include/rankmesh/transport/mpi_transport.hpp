@@ -47,10 +47,8 @@ class RANKMESH_API MpiTransport final : public Transport {
   void run(const Call& call, Waiter& waiter) override;
   [[nodiscard]] std::unique_ptr<Pending> start(const Call& call) override;
   [[nodiscard]] std::optional<std::int64_t> arrived(RankInGroup from, int tag) override;
-  /// Runs a call that the caller has recorded, and updates its state in the record.
-  void run_recorded(const Call& call, Waiter& waiter, detail::RecordedCall& recorded);
   /// Returns the number of collectives that were passed to this transport.
-  [[nodiscard]] std::uint64_t calls() const override { return calls_; }
+  [[nodiscard]] std::uint64_t calls() const { return calls_; }
   /// Sets the number of collective calls of the group so far, if other transports of the group
   /// carry some of them.
   void set_calls(std::uint64_t calls) { calls_ = calls; }

@@ -132,12 +132,6 @@ class RANKMESH_API Transport {
   /// coordinator calls validate() when an operation joins a batch, because the batch calls run()
   /// only at its end.
   virtual void validate(const Call&) const {}
-  /// Does the same as start(), for a caller that polls the operation until it is complete before it
-  /// does anything else.
-  [[nodiscard]] virtual std::unique_ptr<Pending> start_to_wait(const Call& call) {
-    return start(call);
-  }
-
   /// Returns the size in bytes of the next message from a member with this tag, if the message has
   /// arrived, so that a receive would not wait for its sender. Never blocks. The default returns
   /// nothing.
@@ -148,30 +142,10 @@ class RANKMESH_API Transport {
 
   /// Returns whether run() calls its Waiter to wait for other members, and does not block inside
   /// MPI before they have come.
-  [[nodiscard]] virtual bool is_polled() const { return false; }
-  /// Returns the number of collective calls of the group so far, if the transport sees all of them;
-  /// otherwise 0.
-  [[nodiscard]] virtual std::uint64_t calls() const { return 0; }
-  /// Tells the other members that this member makes no further calls. Members that wait for it in a
-  /// later call throw an error. Local; the default does nothing.
-  /// @param why  The reason, if this member leaves without closing the group; empty otherwise.
-  virtual void leave(std::string_view why) { (void)why; }
-  /// Returns whether all members have called leave(); the default returns true, because it does not
-  /// know. As long as a member has not called leave(), other members may be in a collective of MPI
-  /// that this member has not called. MPI could match a new collective on the group's communicator
-  /// with that one. Local.
-  /// @throws the error that throw_if_ended() throws.
-  virtual bool have_all_left() { return true; }
-  /// Reverses leave(): the group stays open. Local; the default does nothing.
-  virtual void stay() {}
-  /// Compares the calls of all members after all of them have called leave(). Local.
-  /// @throws MismatchError if the members made different calls, or different numbers of calls. The
-  ///                       error is not thrown if an operation has already thrown it on this rank.
-  virtual void compare_at_close() {}
-  /// Throws the error that ended the group early, if there is one. Local; the default does nothing.
-  /// @throws MismatchError if members made different calls.
-  /// @throws TimeoutError if a member gave up an operation or left.
-  virtual void throw_if_ended() {}
+  [[nodiscard]] virtual bool is_polled(const Call& call) const {
+    (void)call;
+    return false;
+  }
   /// Returns whether the transport can carry out the call by copying directly between the members'
   /// symmetric buffers. If a transport can do so, it is used regardless of the routes.
   [[nodiscard]] virtual bool uses_symmetric_memory(const Call&) const { return false; }

@@ -20,8 +20,8 @@
 #include "rankmesh/layout/rank_set.hpp"
 #include "rankmesh/mpi/communicator.hpp"
 #include "record/detail/recorded_call.hpp"
-#include "transport/detail/call_comparison.hpp"
 #include "transport/detail/device_transport.hpp"
+#include "transport/detail/group_guard.hpp"
 
 namespace rankmesh::detail {
 
@@ -63,16 +63,13 @@ struct GroupDescription {
 /// choose among them, so their order has no meaning. A group of one rank has `local`
 /// only; others have at least `mpi`.
 struct HostTransports {
+  GroupGuard guard{};  ///< It outlives the transports.
   std::vector<std::unique_ptr<Transport>> list;
   std::map<std::string, std::string, std::less<>>
       absent;                           ///< Transports that it does not have, with the reasons.
   bool has_program_transports = false;  ///< Whether the program has added some of them.
   /// Carries the messages of a member to itself. Null in a group of one rank, where `local` does.
   std::unique_ptr<Transport> to_itself{};
-  /// Compares calls that none of these transports carries; null without the option `check`.
-  CallComparison* comparison = nullptr;
-  /// Whether Transport::have_all_left() of these transports tells that all members close the group.
-  bool tell_who_leaves = false;
 
   /// Returns the transport of that name, or null.
   [[nodiscard]] Transport* find(std::string_view name) const;
@@ -121,18 +118,8 @@ class RANKMESH_API Connection {
   /// Marks the connection as broken: later operations throw ClosedError with this reason, which
   /// replaces an earlier one. Members on this node learn the reason too.
   void mark_broken(const Error& why);
-  /// Tells the other members that this rank makes no further calls. Local.
-  /// @param why  The reason, if this rank does not close the group; empty otherwise.
-  void leave(std::string_view why = {});
-  /// Returns whether all members have called leave(); see Transport::have_all_left(). Local.
-  bool have_all_left();
-  /// Reverses leave(): the group stays open. Local.
-  void stay();
-  /// Throws the error that ended the group early, if there is one. Local.
-  void throw_if_ended();
-  /// Compares the calls of all members after all have called leave(). Local.
-  /// @throws MismatchError if the calls differ; see Transport::compare_at_close().
-  void compare_at_close();
+  /// Returns the guard of the group's calls.
+  [[nodiscard]] const GroupGuard& guard() const { return host_.guard; }
   /// Marks the connection as broken, but keeps an earlier reason.
   void retire(const char* why) {
     if (is_usable()) why_unusable_ = why;
@@ -142,8 +129,7 @@ class RANKMESH_API Connection {
   void close();
 
   /// Returns the number of the next collective call that is issued, from 1; the same on all
-  /// members. Without a transport that counts all calls (see Transport::calls()), only the calls
-  /// for which this function is called have numbers.
+  /// members.
   std::uint64_t next_call();
   /// Returns the number of the last collective call.
   [[nodiscard]] std::uint64_t last_call() const;

@@ -12,7 +12,6 @@
 #include "rankmesh/mesh/options.hpp"
 #include "rankmesh/transport/transport_factory.hpp"
 #include "rankmesh/wait/agreement.hpp"
-#include "transport/detail/program_transport.hpp"
 #include "wait/detail/control_plane.hpp"
 
 namespace rankmesh::detail {
@@ -47,9 +46,8 @@ std::vector<ProgramTransports> open_program_transports(const MeshOptions& option
                                                        const std::vector<TransportGroup>& groups,
                                                        const Participants& participants);
 
-/// Adds the transports to those of a group.
+/// Adds the transports to those of a group, which has a guard of collectives.
 void add_program_transports(HostTransports& transports, ProgramTransports own,
-                            ProgramTransport::Meeting meeting, const mpi::CommunicatorView& comm,
-                            const MeshOptions& options);
+                            const mpi::CommunicatorView& comm, const MeshOptions& options);
 
 }  // namespace rankmesh::detail

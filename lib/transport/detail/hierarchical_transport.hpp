@@ -11,9 +11,7 @@
 #include <vector>
 
 #include "rankmesh/mpi/communicator.hpp"
-#include "rankmesh/transport/mpi_transport.hpp"
-#include "transport/detail/call_exchange.hpp"
-#include "transport/detail/call_variants.hpp"
+#include "transport/detail/note_guard.hpp"
 #include "transport/detail/shm_transport.hpp"
 #include "transport/levels/execution.hpp"
 
@@ -35,21 +33,11 @@ class RANKMESH_API HierarchicalTransport final : public Transport {
   struct Place {
     levels::Shape shape;
     std::unique_ptr<ShmTransport> inside;  ///< Null if this member is alone on its node.
-    detail::GroupMembers members;
   };
-  /// The object that counts the collective calls of the group. Exactly one pointer is not null; the
-  /// object must outlive the transport.
-  struct Counter {
-    MpiTransport* mpi = nullptr;
-    /// With the option `check`: it compares each call before it is carried out.
-    detail::CallExchange* exchange = nullptr;
-
-    [[nodiscard]] std::uint64_t calls() const {
-      return exchange != nullptr ? exchange->calls() : mpi->calls();
-    }
-  };
-  /// @param comm  The communicator of the group. It must outlive this object.
-  HierarchicalTransport(mpi::CommunicatorView comm, Place place, Counter counter,
+  /// @param comm   The communicator of the group. It must outlive this object.
+  /// @param guard  Numbers the calls of the group, and with the option `check` compares each call
+  ///               before it is carried out. It must outlive this object.
+  HierarchicalTransport(mpi::CommunicatorView comm, Place place, detail::NoteGuard& guard,
                         levels::Limits limits = {});
 
   [[nodiscard]] std::string_view name() const override { return "hierarchical"; }
@@ -58,35 +46,28 @@ class RANKMESH_API HierarchicalTransport final : public Transport {
   [[nodiscard]] std::string why_not(const Call& call) const override;
   void run(const Call& call, Waiter& waiter) override;
   [[nodiscard]] std::unique_ptr<Pending> start(const Call& call) override;
-  [[nodiscard]] bool is_polled() const override { return true; }
+  [[nodiscard]] bool is_polled(const Call&) const override { return true; }
 
-  void leave(std::string_view why) override;
-  bool have_all_left() override;
-  void stay() override;
-  void give_up(const Error& why) override;
-  void compare_at_close() override;
-  void throw_if_ended() override;
+  void give_up(const Error& why) override { fail(std::make_exception_ptr(why)); }
+  /// Returns the guard of the members on this node; null if this member is alone there.
+  [[nodiscard]] detail::CallGuard* inside() const { return inside_.get(); }
 
  private:
   class Operation;
   struct Issued;
-  struct Note;
   [[nodiscard]] std::shared_ptr<Issued> issue(const Call& call);
   void advance();
   bool step(Issued& issued);
-  void refuse(const levels::Counterparts::Difference& difference);
-  void tell_other_nodes(std::string_view text) const;
-  void receive_note();
+  void refuse(const MismatchError& error);
+  [[nodiscard]] MismatchError error_of(const levels::Counterparts::Difference& difference) const;
   void fail(std::exception_ptr why);
 
   mpi::CommunicatorView comm_;
-  detail::GroupMembers members_;
+  detail::NoteGuard& guard_;
   std::unique_ptr<ShmTransport> inside_;
   std::shared_ptr<levels::Setting> setting_;
-  Counter counter_;
   std::deque<std::shared_ptr<Issued>> queue_;
   std::exception_ptr failure_;  // why the group has ended early
-  bool has_thrown_ = false;     // on this rank
   int polls_ = 0;
 };
 

@@ -15,10 +15,10 @@ struct GroupKey {
   // The tags are greater than the tags of the program (see max_tag) and less than the tags of
   // control queues.
 
-  /// The tag of MessageComparison.
+  /// The tag of MessageGuard.
   [[nodiscard]] int header_tag() const { return first_tag + 2 * static_cast<int>(group % tags); }
-  /// The tag of CallExchange.
-  [[nodiscard]] int closing_tag() const { return header_tag() + 1; }
+  /// The tag of NoteGuard.
+  [[nodiscard]] int note_tag() const { return header_tag() + 1; }
   /// The first word of each message.
   [[nodiscard]] std::uint64_t mark() const { return group ^ mesh; }
 
@@ -30,7 +30,5 @@ struct GroupKey {
 /// The tags of the messages between the nodes of a group (see levels::Messages).
 /// @param is_odd  whether the number of the piece is odd: two pieces can be in flight.
 [[nodiscard]] constexpr int level_tag(bool is_odd) { return is_odd ? 19991 : 19990; }
-/// The tag of the message in which a node tells the others that their calls differ.
-inline constexpr int level_note_tag = 19992;
 
 }  // namespace rankmesh::detail

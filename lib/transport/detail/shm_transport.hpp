@@ -15,6 +15,7 @@
 #include "rankmesh/transport/transport.hpp"
 #include "rankmesh/wait/rank_names.hpp"
 #include "transport/detail/block_counts.hpp"
+#include "transport/detail/call_guard.hpp"
 #include "transport/detail/node_memory.hpp"
 #include "transport/shm/algorithms.hpp"
 #include "transport/shm/engine.hpp"
@@ -35,8 +36,9 @@ namespace rankmesh {
 ///
 /// The members compare their calls in the first step of every operation. If the calls differ, run()
 /// and test() throw a MismatchError on every member that is in the call, with the same text, and
-/// later calls of the other members throw it too.
-class RANKMESH_API ShmTransport final : public Transport {
+/// later calls of the other members throw it too. This object is therefore the guard of its group,
+/// also for calls that other transports carry: such a call takes a step without data.
+class RANKMESH_API ShmTransport final : public Transport, public detail::CallGuard {
  public:
   struct Place {
     std::vector<std::byte*> areas;     ///< Each member's memory, in group order.
@@ -73,7 +75,7 @@ class RANKMESH_API ShmTransport final : public Transport {
   [[nodiscard]] std::string how(const Call& call) const override;
   void run(const Call& call, Waiter& waiter) override;
   [[nodiscard]] std::unique_ptr<Pending> start(const Call& call) override;
-  [[nodiscard]] bool is_polled() const override { return true; }
+  [[nodiscard]] bool is_polled(const Call&) const override { return true; }
   [[nodiscard]] bool uses_symmetric_memory(const Call& call) const override {
     return engine_.uses_symmetric_memory(call);
   }
@@ -92,13 +94,6 @@ class RANKMESH_API ShmTransport final : public Transport {
     engine_.leave_large_blocks();
   }
 
-  /// Compares a call that another transport will carry with the calls of the other members. Blocks
-  /// until all members have reached the call.
-  /// @throws MismatchError, and what `waiter` throws.
-  void meet(const shm::Meeting& meeting, Waiter& waiter);
-  /// Starts a comparison step; does not block. `meeting` must stay valid until the step is
-  /// complete.
-  [[nodiscard]] std::unique_ptr<Pending> start_meeting(const shm::Meeting& meeting);
   /// Starts an operation that is a part of a call, and is carried out by this algorithm; does not
   /// block. The Call must stay valid until the operation is complete.
   /// @param number  The number of the whole call in its group.
@@ -106,13 +101,18 @@ class RANKMESH_API ShmTransport final : public Transport {
                                                     const shm::Algorithm& algorithm,
                                                     std::uint64_t number);
 
+  // See CallGuard. Comparisons and operations have one order. The members compare a call in shared
+  // memory, so MPI's operation may begin beside the comparison, and makes progress in the program's
+  // own calls of MPI.
   [[nodiscard]] std::uint64_t calls() const override { return engine_.calls(); }
+  bool meet(const Call& call, bool is_async, Waiter& waiter) override;
+  [[nodiscard]] std::unique_ptr<Pending> start_comparison(const Call& call, Carry carry) override;
+  void give_up(const Error& why) override;
+  void throw_if_ended() override;
   void leave(std::string_view why) override { engine_.leave(why); }
   bool have_all_left() override;
   void stay() override { engine_.stay(); }
-  void give_up(const Error& why) override;
   void compare_at_close() override;
-  void throw_if_ended() override;
 
  private:
   class Operation;

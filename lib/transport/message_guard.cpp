@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "detail/message_comparison.hpp"
+#include "detail/message_guard.hpp"
 
 #include <algorithm>
 #include <exception>
@@ -26,7 +26,7 @@ constexpr std::uint8_t takes_back = 2;
 }  // namespace
 
 // What one end of a message tells the other end about it.
-struct MessageComparison::Header {
+struct MessageGuard::Header {
   std::uint64_t mark = 0;
   std::uint8_t operation = 0;
   std::uint8_t type = 0;
@@ -39,7 +39,7 @@ struct MessageComparison::Header {
 };
 
 // One message of a call.
-struct MessageComparison::Half {
+struct MessageGuard::Half {
   int peer = 0;
   Header own;
   std::optional<Header> theirs;
@@ -51,15 +51,15 @@ struct MessageComparison::Half {
   }
 };
 
-struct MessageComparison::Arrived {
+struct MessageGuard::Arrived {
   int from;
   Header header;
 };
 
-class MessageComparison::Exchange {
- public:
+// A message that is compared, or both messages of a send_recv.
+struct MessageGuard::Exchange {
   std::vector<Half> halves;
-  std::function<void()> carry;
+  Carry carry;
   bool is_complete = false;
   std::exception_ptr failure;
 
@@ -68,13 +68,44 @@ class MessageComparison::Exchange {
   }
 };
 
-MessageComparison::MessageComparison(const mpi::CommunicatorView& comm, GroupMembers members)
+MessageGuard::MessageGuard(const mpi::CommunicatorView& comm, GroupMembers members)
     : comm_{comm}, members_{std::move(members)} {}
 
-MessageComparison::~MessageComparison() = default;
+MessageGuard::~MessageGuard() = default;
 
-std::shared_ptr<MessageComparison::Exchange> MessageComparison::begin(const Call& call,
-                                                                      std::function<void()> carry) {
+class MessageGuard::PendingComparison final : public Pending {
+ public:
+  PendingComparison(MessageGuard& guard, std::shared_ptr<Exchange> exchange)
+      : guard_{guard}, exchange_{std::move(exchange)} {}
+  ~PendingComparison() override { guard_.forget(*exchange_); }
+  bool test() override { return was_cancelled_ || guard_.test(*exchange_); }
+  void cancel() override { was_cancelled_ = guard_.withdraw(*exchange_); }
+  [[nodiscard]] bool was_cancelled() const override { return was_cancelled_; }
+
+ private:
+  MessageGuard& guard_;
+  std::shared_ptr<Exchange> exchange_;
+  bool was_cancelled_ = false;
+};
+
+bool MessageGuard::meet(const Call& call, bool, Waiter& waiter) {
+  const std::shared_ptr<Exchange> exchange = begin(call, {});
+  try {
+    waiter.finish(call, 0, std::make_unique<PendingComparison>(*this, exchange));
+  } catch (...) {
+    forget(*exchange);
+    throw;
+  }
+  return true;
+}
+
+std::unique_ptr<Pending> MessageGuard::start_comparison(const Call& call, Carry carry) {
+  return std::make_unique<PendingComparison>(*this, begin(call, std::move(carry)));
+}
+
+// Sends the headers of a call. Local; the call may be destroyed afterwards. The message is carried
+// when both ends are equal, in the order of the calls.
+std::shared_ptr<MessageGuard::Exchange> MessageGuard::begin(const Call& call, Carry carry) {
   auto added = std::make_shared<Exchange>();
   added->carry = std::move(carry);
   const auto add = [&](RankInGroup peer, const auto& buffer, bool receives) {
@@ -101,11 +132,11 @@ std::shared_ptr<MessageComparison::Exchange> MessageComparison::begin(const Call
   return added;
 }
 
-void MessageComparison::send(int member, const Header& header) const {
+void MessageGuard::send(int member, const Header& header) const {
   send_and_forget(comm_, member, members_.key.header_tag(), header);
 }
 
-void MessageComparison::receive() {
+void MessageGuard::receive() {
   MPI_Comm comm = comm_.native();
   const int tag = members_.key.header_tag();
   for (;;) {
@@ -130,7 +161,7 @@ void MessageComparison::receive() {
 
 // Removes the header of a receive that its member has taken back. If a message of this member was
 // already compared with it, the next receive of the same kind gets that message.
-void MessageComparison::take_back(const Arrived& withdrawal) {
+void MessageGuard::take_back(const Arrived& withdrawal) {
   const auto is_receive = [&](const Arrived& a) {
     return a.from == withdrawal.from && a.header.receives == 1;
   };
@@ -146,7 +177,7 @@ void MessageComparison::take_back(const Arrived& withdrawal) {
     taken_back_.push_back(withdrawal);
 }
 
-bool MessageComparison::is_withdrawn(const Arrived& arrived) {
+bool MessageGuard::is_withdrawn(const Arrived& arrived) {
   if (taken_back_.empty() || arrived.header.receives != 1) return false;
   const auto found = std::ranges::find_if(taken_back_, [&](const Arrived& t) {
     return t.from == arrived.from && arrived.header.on_device == 0 &&
@@ -157,7 +188,12 @@ bool MessageComparison::is_withdrawn(const Arrived& arrived) {
   return true;
 }
 
-bool MessageComparison::withdraw(const Exchange& exchange) {
+// Takes back a receive whose sender has not called send, and forgets it. Returns false if both ends
+// were compared, so that the message will arrive, or if the comparison has failed.
+bool MessageGuard::withdraw(const Exchange& exchange) {
+  if (exchange.halves.size() != 1 ||
+      exchange.halves.front().own.operation != static_cast<std::uint8_t>(Operation::recv))
+    return false;
   advance();
   if (exchange.is_complete || exchange.failure != nullptr || exchange.is_matched()) return false;
   if (!is_leaving_) {
@@ -170,7 +206,7 @@ bool MessageComparison::withdraw(const Exchange& exchange) {
 }
 
 // Gives each message the first header that fits, in the order of the calls.
-void MessageComparison::match() {
+void MessageGuard::match() {
   for (const auto& exchange : waiting_)
     for (Half& half : exchange->halves) {
       if (half.theirs) continue;
@@ -189,7 +225,7 @@ void MessageComparison::match() {
 
 // MPI matches messages in the order in which they are started, so a message must not be started
 // before an earlier one of the same kind. A message that differs is never started at either end.
-bool MessageComparison::may_start(const Exchange& exchange) const {
+bool MessageGuard::may_start(const Exchange& exchange) const {
   if (exchange.failure != nullptr || !exchange.is_matched()) return false;
   for (const auto& earlier : waiting_) {
     if (earlier.get() == &exchange) return true;
@@ -201,7 +237,8 @@ bool MessageComparison::may_start(const Exchange& exchange) const {
   return true;
 }
 
-void MessageComparison::advance() {
+// Continues the exchanges as far as the other members allow. Never waits and never throws.
+void MessageGuard::advance() {
   try {
     receive();
     match();
@@ -225,9 +262,9 @@ void MessageComparison::advance() {
   }
 }
 
-std::optional<std::int64_t> MessageComparison::arrived(RankInGroup from, int tag) {
+std::optional<std::int64_t> MessageGuard::arrived(RankInGroup from, int tag) {
   advance();
-  throw_if_failed();
+  throw_if_ended();
   const auto fits = [&](const Arrived& a) {
     return a.from == from.value() && a.header.receives == 0 && a.header.on_device == 0 &&
            a.header.tag == tag;
@@ -238,23 +275,19 @@ std::optional<std::int64_t> MessageComparison::arrived(RankInGroup from, int tag
   return found->header.count * static_cast<std::int64_t>(size_of(type));
 }
 
-bool MessageComparison::is_complete(const Exchange& exchange) {
-  return exchange.is_complete && exchange.failure == nullptr;
-}
-
-bool MessageComparison::test(const Exchange& exchange) {
+bool MessageGuard::test(const Exchange& exchange) {
   if (!exchange.is_complete) advance();
-  if (is_complete(exchange)) return true;
-  if (exchange.failure == nullptr) {
-    throw_if_failed();
-    return false;
+  if (exchange.failure != nullptr) {
+    const std::exception_ptr failure = exchange.failure;
+    forget(exchange);
+    std::rethrow_exception(failure);
   }
-  const std::exception_ptr failure = exchange.failure;
-  forget(exchange);  // it may end here
-  std::rethrow_exception(failure);
+  if (exchange.is_complete) return true;
+  throw_if_ended();
+  return false;
 }
 
-void MessageComparison::throw_if_failed() const {
+void MessageGuard::throw_if_ended() {
   for (const auto& exchange : waiting_)
     if (exchange->failure != nullptr) {
       const std::exception_ptr failure = exchange->failure;  // the exchange may end here
@@ -262,17 +295,18 @@ void MessageComparison::throw_if_failed() const {
     }
 }
 
-void MessageComparison::end(const std::exception_ptr& why) {
+void MessageGuard::give_up(const Error& why) {
   for (const auto& exchange : waiting_)
-    if (exchange->failure == nullptr) exchange->failure = why;
+    if (exchange->failure == nullptr) exchange->failure = std::make_exception_ptr(why);
+  waiting_.clear();
 }
 
-void MessageComparison::forget(const Exchange& exchange) {
+void MessageGuard::forget(const Exchange& exchange) {
   waiting_.remove_if([&](const auto& other) { return other.get() == &exchange; });
 }
 
 // Both ends compose the same text: the sender comes first.
-void MessageComparison::compare(const Half& half) const {
+void MessageGuard::compare(const Half& half) const {
   const Header& theirs = *half.theirs;
   if (half.own.type == theirs.type && half.own.count == theirs.count) return;
   const int self = comm_.rank();
@@ -285,7 +319,7 @@ void MessageComparison::compare(const Half& half) const {
                       "send and receive the same number of elements of the same type", false};
 }
 
-std::string MessageComparison::text_of(const Header& header, int member, int peer) const {
+std::string MessageGuard::text_of(const Header& header, int member, int peer) const {
   const auto rank = [&](int k) { return members_.ranks.at(k); };
   const std::string tag =
       header.tag == no_tag ? ", device memory" : fmt::format(", tag {}", header.tag);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "detail/call_exchange.hpp"
+#include "detail/exchange_guard.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -14,8 +14,6 @@
 #include "rankmesh/mpi/error.hpp"
 #include "rankmesh/wait/backoff.hpp"
 #include "rankmesh/wait/mpi_memory.hpp"
-#include "transport/shm/meeting.hpp"
-#include "wait/detail/send_and_forget.hpp"
 
 namespace rankmesh::detail {
 namespace {
@@ -30,8 +28,8 @@ constexpr Deadline::Duration patience{0.3};
 
 }  // namespace
 
-class CallExchange::Comparison {
- public:
+// A call that is compared.
+struct ExchangeGuard::Exchange {
   // What a member sends about its call.
   struct Record {
     CallDescriptor call{};
@@ -46,45 +44,61 @@ class CallExchange::Comparison {
   std::vector<CallWord> own_words;  // see block_counts.hpp
   std::vector<CallWord> all_words;
   MPI_Request request = MPI_REQUEST_NULL;
-  std::function<void(bool)> carry;
+  Carry carry;
+
+  [[nodiscard]] bool any_is_async() const {
+    return std::ranges::any_of(all, [](const Record& r) { return r.is_async != 0; });
+  }
 };
 
-enum class CallExchange::NoteKind : std::uint64_t {
-  departure,  // its sender makes no further calls; the text is the reason, or empty
-  report,     // its sender is in a call that a departed member has not made; the text is the call
-  finding     // the text of the MismatchError
+class ExchangeGuard::PendingComparison final : public Pending {
+ public:
+  PendingComparison(ExchangeGuard& guard, std::shared_ptr<Exchange> exchange)
+      : guard_{guard}, exchange_{std::move(exchange)} {}
+  bool test() override {
+    guard_.advance();
+    if (exchange_->phase == Exchange::Phase::is_complete) return true;
+    if (guard_.failure_ == nullptr) return false;
+    guard_.has_thrown_ = true;
+    std::rethrow_exception(guard_.failure_);
+  }
+
+ private:
+  ExchangeGuard& guard_;
+  std::shared_ptr<Exchange> exchange_;
 };
 
-// What a member tells the others in addition to its calls.
-struct CallExchange::Note {
-  std::uint64_t mark = 0;
-  NoteKind kind = NoteKind::departure;
-  std::uint64_t closed_after = 0;  // 1 + the number of calls
-  std::uint64_t attempt = 0;       // the number of the attempt to close the group
-  char text[1000] = {};
-};
-
-CallExchange::CallExchange(mpi::CommunicatorView comm, GroupMembers members)
-    : comm_{comm},
-      members_{std::move(members)},
+ExchangeGuard::ExchangeGuard(const mpi::CommunicatorView& comm, GroupMembers members)
+    : NoteGuard{comm, std::move(members)},
       departures_(static_cast<std::size_t>(comm.size())),
       reports_(departures_.size()) {}
 
-CallExchange::~CallExchange() {
+ExchangeGuard::~ExchangeGuard() {
   // MPI may still use the memory of an exchange that is not complete.
-  for (std::shared_ptr<Comparison>& comparison : queue_) {
-    if (comparison->request == MPI_REQUEST_NULL) continue;
-    const CallDescriptor& call = comparison->own.call;
+  for (std::shared_ptr<Exchange>& exchange : queue_) {
+    if (exchange->request == MPI_REQUEST_NULL) continue;
+    const CallDescriptor& call = exchange->own.call;
     mpi::record_abandoned(fmt::format("the comparison of {}, call {}",
                                       to_string(call, members_.name_of(call.family())),
-                                      comparison->number));
-    leak(comparison);
+                                      exchange->number));
+    leak(exchange);
   }
 }
 
-std::shared_ptr<CallExchange::Comparison> CallExchange::begin(const Call& call, bool is_async,
-                                                              std::function<void(bool)> carry) {
-  auto added = std::make_shared<Comparison>();
+bool ExchangeGuard::meet(const Call& call, bool is_async, Waiter& waiter) {
+  const std::shared_ptr<Exchange> exchange = begin(call, is_async, {});
+  waiter.finish(call, calls_, std::make_unique<PendingComparison>(*this, exchange));
+  return exchange->any_is_async();
+}
+
+std::unique_ptr<Pending> ExchangeGuard::start_comparison(const Call& call, Carry carry) {
+  return std::make_unique<PendingComparison>(*this, begin(call, true, std::move(carry)));
+}
+
+// Adds a call. Local; the call may be destroyed afterwards.
+std::shared_ptr<ExchangeGuard::Exchange> ExchangeGuard::begin(const Call& call, bool is_async,
+                                                              Carry carry) {
+  auto added = std::make_shared<Exchange>();
   added->number = ++calls_;
   added->own = {describe_completely(call), is_async ? 1 : 0};
   added->carry = std::move(carry);
@@ -98,16 +112,15 @@ std::shared_ptr<CallExchange::Comparison> CallExchange::begin(const Call& call, 
   return added;
 }
 
-void CallExchange::advance() {
+// Continues the exchanges as far as the other members allow. Never waits and never throws.
+void ExchangeGuard::advance() {
   try {
     while (!queue_.empty() && failure_ == nullptr && step(*queue_.front())) {
-      const std::shared_ptr<Comparison> compared = queue_.front();
+      const std::shared_ptr<Exchange> compared = queue_.front();
       queue_.pop_front();
-      const bool any_is_async = std::ranges::any_of(
-          compared->all, [](const Comparison::Record& r) { return r.is_async != 0; });
-      if (compared->carry) compared->carry(any_is_async);
+      if (compared->carry) compared->carry();
       compared->carry = nullptr;
-      compared->phase = Comparison::Phase::is_complete;
+      compared->phase = Exchange::Phase::is_complete;
     }
     if (!queue_.empty() && failure_ == nullptr && ++polls_ % polls_per_look == 0)
       look_for_departed();
@@ -116,20 +129,8 @@ void CallExchange::advance() {
   }
 }
 
-bool CallExchange::is_complete(const Comparison& comparison) {
-  return comparison.phase == Comparison::Phase::is_complete;
-}
-
-bool CallExchange::test(const Comparison& comparison) {
-  advance();
-  if (is_complete(comparison)) return true;
-  if (failure_ == nullptr) return false;
-  has_thrown_ = true;
-  std::rethrow_exception(failure_);
-}
-
 // Continues one exchange, and returns whether the calls are compared.
-bool CallExchange::step(Comparison& c) {
+bool ExchangeGuard::step(Exchange& c) {
   const auto members = static_cast<std::size_t>(comm_.size());
   const auto gather = [&](const void* from, std::size_t bytes, void* to) {
     const int count = static_cast<int>(bytes);
@@ -142,7 +143,7 @@ bool CallExchange::step(Comparison& c) {
     check(MPI_Test(&c.request, &done, MPI_STATUS_IGNORE), "MPI_Test");
     return done != 0;
   };
-  using Phase = Comparison::Phase;
+  using Phase = Exchange::Phase;
   if (c.phase == Phase::waits) {
     c.all.resize(members);
     gather(&c.own, sizeof c.own, c.all.data());
@@ -161,12 +162,12 @@ bool CallExchange::step(Comparison& c) {
   return true;
 }
 
-void CallExchange::compare(const Comparison& c) const {
-  for (const Comparison::Record& other : c.all)
-    if (!other.call.matches(c.own.call)) refuse(c);
+void ExchangeGuard::compare(const Exchange& c) const {
+  for (const Exchange::Record& other : c.all)
+    if (!other.call.matches(c.own.call)) refuse_exchange(c);
 }
 
-void CallExchange::compare_counts(const Comparison& c) const {
+void ExchangeGuard::compare_counts(const Exchange& c) const {
   const auto words = static_cast<std::int64_t>(c.own_words.size());
   const CallDescriptor& call = c.own.call;
   if (!all_block_counts_agree(call.operation(), static_cast<std::int64_t>(call.root()),
@@ -174,10 +175,10 @@ void CallExchange::compare_counts(const Comparison& c) const {
                               [&](std::int64_t member, std::int64_t i) {
                                 return c.all_words[static_cast<std::size_t>(member * words + i)];
                               }))
-    refuse(c);
+    refuse_exchange(c);
 }
 
-void CallExchange::refuse(const Comparison& c) const {
+void ExchangeGuard::refuse_exchange(const Exchange& c) const {
   std::vector<const std::byte*> words(c.all.size(), nullptr);
   if (!c.all_words.empty())
     for (std::size_t k = 0; k < words.size(); ++k)
@@ -195,7 +196,7 @@ void CallExchange::refuse(const Comparison& c) const {
                       false};
 }
 
-std::string CallExchange::departure_text(const Departure& departure) const {
+std::string ExchangeGuard::departure_text(const Departure& departure) const {
   const std::string& name = members_.coordinators.front();
   if (!departure.why.empty())
     return fmt::format("{}, after {} calls of {}", departure.why, departure.closed_after - 1, name);
@@ -203,10 +204,10 @@ std::string CallExchange::departure_text(const Departure& departure) const {
 }
 
 // Ends the first call if a member has closed the group before this call.
-void CallExchange::look_for_departed() {
+void ExchangeGuard::look_for_departed() {
   receive_notes();
   if (failure_ != nullptr) return;
-  const Comparison& first = *queue_.front();
+  const Exchange& first = *queue_.front();
   std::vector<std::string> calls(departures_.size());
   bool has_failed = false;
   bool is_missed = false;
@@ -231,10 +232,10 @@ void CallExchange::look_for_departed() {
 // The members that are in the call report this to each other. When the calls of all these members
 // are known, the first of them creates the error and sends it to all members. Members that have
 // closed the group throw it too.
-void CallExchange::end_departed_call(std::vector<std::string> calls, std::string own_call) {
+void ExchangeGuard::end_departed_call(std::vector<std::string> calls, std::string own_call) {
   const auto self = static_cast<std::size_t>(comm_.rank());
   if (!reports_end_) {
-    tell_all(note_of(NoteKind::report, own_call));
+    tell_all(NoteKind::report, own_call);
     reports_[self] = std::move(own_call);
     reports_end_ = Deadline{2 * patience};
   }
@@ -250,78 +251,36 @@ void CallExchange::end_departed_call(std::vector<std::string> calls, std::string
   // If the first member does not create the error, something else has failed there.
   if (!is_first && !reports_end_->passed()) return;
   std::string text = list_calls(members_.ranks, members_.names, calls);
-  tell_all(note_of(NoteKind::finding, text));
+  tell_all(NoteKind::finding, text);
   throw MismatchError{std::move(text), mismatch_hint, false};
 }
 
-CallExchange::Note CallExchange::note_of(NoteKind kind, std::string_view text,
-                                         std::uint64_t closed_after) const {
-  Note note;
-  note.mark = members_.key.mark();
-  note.kind = kind;
-  note.attempt = failed_attempts_ + 1;
-  note.closed_after = closed_after;
-  std::memcpy(note.text, text.data(), std::min(text.size(), sizeof note.text - 1));
-  return note;
+void ExchangeGuard::take(int from, const Note& note, std::string text) {
+  const auto member = static_cast<std::size_t>(from);
+  if (note.kind == NoteKind::departure)
+    departures_[member] = {note.closed_after, std::move(text)};
+  else
+    reports_[member] = std::move(text);
 }
 
-void CallExchange::tell_all(const Note& note) const {
-  for (int member = 0; member < comm_.size(); ++member)
-    if (member != comm_.rank()) send_and_forget(comm_, member, members_.key.closing_tag(), note);
-}
-
-void CallExchange::receive_notes() {
-  for (;;) {
-    int there = 0;
-    MPI_Status status;
-    check(MPI_Iprobe(MPI_ANY_SOURCE, members_.key.closing_tag(), comm_.native(), &there, &status),
-          "MPI_Iprobe");
-    if (there == 0) return;
-    int bytes = 0;
-    check(MPI_Get_count(&status, MPI_BYTE, &bytes), "MPI_Get_count");
-    if (bytes != sizeof(Note)) return;  // a message of the program
-    Note note;
-    check(MPI_Recv(&note, sizeof note, MPI_BYTE, status.MPI_SOURCE, members_.key.closing_tag(),
-                   comm_.native(), MPI_STATUS_IGNORE),
-          "MPI_Recv");
-    // The attempts to close a mesh are collective, so an attempt that has failed on one rank has
-    // failed on all of them.
-    if (note.mark != members_.key.mark() || note.attempt <= failed_attempts_) continue;
-    const auto from = static_cast<std::size_t>(status.MPI_SOURCE);
-    std::string text{note.text, ::strnlen(note.text, sizeof note.text)};
-    if (note.kind == NoteKind::departure)
-      departures_[from] = {note.closed_after, std::move(text)};
-    else if (note.kind == NoteKind::report)
-      reports_[from] = std::move(text);
-    else if (failure_ == nullptr)
-      failure_ = std::make_exception_ptr(MismatchError{std::move(text), mismatch_hint, false});
-  }
-}
-
-void CallExchange::leave(std::string_view why) {
-  tell_all(note_of(NoteKind::departure, why, calls_ + 1));
+void ExchangeGuard::leave(std::string_view why) {
+  tell_all(NoteKind::departure, why, calls_ + 1);
   departures_[static_cast<std::size_t>(comm_.rank())] = {calls_ + 1, {}};
 }
 
-bool CallExchange::have_all_left() {
+bool ExchangeGuard::have_all_left() {
   throw_if_ended();
   if (has_thrown_) receive_notes();
   return std::ranges::all_of(departures_, [](const Departure& d) { return d.closed_after != 0; });
 }
 
-void CallExchange::stay() {
-  ++failed_attempts_;
+void ExchangeGuard::stay() {
+  NoteGuard::stay();
   std::ranges::fill(departures_, Departure{});
   std::ranges::fill(reports_, std::string{});
 }
 
-void CallExchange::throw_if_ended() {
-  if (has_thrown_) return;
-  receive_notes();
-  if (failure_ != nullptr) std::rethrow_exception(failure_);
-}
-
-void CallExchange::compare_at_close() {
+void ExchangeGuard::compare_at_close() {
   throw_if_ended();
   if (has_thrown_) return;
   // If no other member has adopted the communicator, this member gets no notes.

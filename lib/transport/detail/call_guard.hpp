@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The interface that guards the calls of a group.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string_view>
+
+#include "rankmesh/base/error.hpp"
+#include "rankmesh/transport/call.hpp"
+#include "rankmesh/transport/transport.hpp"
+#include "rankmesh/transport/waiter.hpp"
+
+namespace rankmesh::detail {
+
+/// Guards the calls of the members of one group: numbers and compares them, says when all members
+/// have reached a call, and tells the members why one of them does not continue. A guard carries no
+/// data. Its errors have the same text on all members.
+///
+/// There is one guard in the node's memory (ShmTransport, which compares its own calls in the first
+/// step of each operation), one that exchanges collectives by messages (ExchangeGuard), and one for
+/// messages between two members (MessageGuard). BarrierGuard compares nothing. Used by one thread
+/// at a time.
+class CallGuard {
+ public:
+  /// Starts the operation that carries a call.
+  using Carry = std::function<void()>;
+
+  virtual ~CallGuard() = default;
+
+  /// Returns the number of collective calls of the group so far.
+  [[nodiscard]] virtual std::uint64_t calls() const { return 0; }
+  /// Blocks until all members, or both ends of a message, have reached a call.
+  /// @param is_async  Whether this member starts the operation instead of blocking in it.
+  /// @return whether any member starts the operation. Then all members must start it, because MPI
+  ///         does not match a blocking collective with a non-blocking one.
+  /// @throws MismatchError if the members make different calls, and what `waiter` throws.
+  virtual bool meet(const Call& call, bool is_async, Waiter& waiter) = 0;
+  /// Compares a call; does not block. The call may be destroyed afterwards.
+  /// @param carry  Runs at once if MPI does not mix up the operation with the comparison, otherwise
+  ///               as soon as the calls are equal, in the order of the calls. May be null.
+  /// @return the comparison, whose test() throws MismatchError if the members make different calls;
+  ///         null if nothing is compared.
+  [[nodiscard]] virtual std::unique_ptr<Pending> start_comparison(const Call& call,
+                                                                  Carry carry) = 0;
+
+  /// Says that this member has failed and knows why. Members that can be told, throw too. Local.
+  /// Only the first reason counts.
+  virtual void give_up(const Error& why) = 0;
+  /// Throws the error that ended the group early, if there is one. Local.
+  /// @throws MismatchError if members made different calls.
+  /// @throws TimeoutError if a member gave up an operation or left.
+  virtual void throw_if_ended() {}
+
+  /// Tells the other members that this member makes no further calls. Members that wait for it in a
+  /// later call throw an error. Local.
+  /// @param why  The reason, if this member leaves without closing the group; empty otherwise.
+  virtual void leave(std::string_view why) = 0;
+  /// Returns whether all members have called leave(); true if the guard does not know. As long as a
+  /// member has not, other members may be in a collective of MPI that this member has not called.
+  /// MPI could match a new collective on the group's communicator with that one. Local.
+  /// @throws the error that throw_if_ended() throws.
+  virtual bool have_all_left() { return true; }
+  /// Reverses leave(): the group stays open. Local.
+  virtual void stay() = 0;
+  /// Compares the calls of all members after all of them have called leave(). Local.
+  /// @throws MismatchError if the members made different calls, or different numbers of calls,
+  ///                       unless this rank has thrown it before.
+  virtual void compare_at_close() {}
+};
+
+}  // namespace rankmesh::detail

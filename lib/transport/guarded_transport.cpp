@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "detail/guarded_transport.hpp"
+
+#include <exception>
+#include <utility>
+#include <vector>
+
+#include "detail/kept_call.hpp"
+#include "detail/record_call.hpp"
+#include "rankmesh/mpi/error.hpp"
+#include "wait/detail/node_board.hpp"
+
+namespace rankmesh {
+namespace {
+
+// Keeps a transport from recording and publishing a call that has been recorded and published.
+class Unrecorded {
+ public:
+  explicit Unrecorded(Waiter& waiter)
+      : waiter_{waiter},
+        recording_{std::exchange(waiter.recording, nullptr)},
+        published_{std::exchange(waiter.published_call, nullptr)} {}
+  ~Unrecorded() {
+    waiter_.recording = recording_;
+    waiter_.published_call = published_;
+  }
+  Unrecorded(const Unrecorded&) = delete;
+  Unrecorded& operator=(const Unrecorded&) = delete;
+
+ private:
+  Waiter& waiter_;
+  const detail::Recording* recording_;
+  detail::PublishedCall* published_;
+};
+
+// Calls a transport when all members have reached the call. If the transport fails on this member,
+// the other members must not wait for it: the error is thrown inside the Waiter, which then breaks
+// the group. A UsageError reports an exception of a function of the program; the operation is then
+// complete.
+template <class Action>
+void telling_others(detail::CallGuard& guard, const Call& call, std::uint64_t number,
+                    Waiter& waiter, Action&& action) {
+  std::exception_ptr failure;
+  try {
+    return action();
+  } catch (const UsageError&) {
+    throw;
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  const auto rethrow = [&]() -> bool {
+    guard.throw_if_ended();  // the transport may have failed because of another member
+    std::rethrow_exception(failure);
+  };
+  waiter.wait(call, number, rethrow, {});
+}
+
+}  // namespace
+
+// A comparison, and the operation, which is tested only when the calls are equal.
+class GuardedTransport::PendingCall final : public Pending {
+ public:
+  PendingCall(const Call& call, detail::CallGuard& guard, Transport& inner)
+      : kept_{call}, guard_{guard}, inner_{inner} {
+    comparison_ = guard.start_comparison(call, [this] { carried_ = inner_.start(kept_.call); });
+  }
+  bool test() override {
+    if (comparison_ != nullptr) {
+      if (!comparison_->test()) return false;
+      was_cancelled_ = comparison_->was_cancelled();
+      comparison_.reset();
+    }
+    if (was_cancelled_ || carried_->test()) return true;
+    // The other end of a message that differs does not continue with other messages either.
+    if (is_point_to_point(kept_.call.operation)) guard_.throw_if_ended();
+    return false;
+  }
+  [[nodiscard]] std::vector<std::int64_t> awaited() const override {
+    if (comparison_ != nullptr) return comparison_->awaited();
+    return carried_ == nullptr ? std::vector<std::int64_t>{} : carried_->awaited();
+  }
+  [[nodiscard]] bool is_in_mpi() const override {
+    return carried_ != nullptr && carried_->is_in_mpi();
+  }
+  [[nodiscard]] bool is_polled() const override {
+    return (comparison_ != nullptr && comparison_->is_polled()) || carried_ == nullptr ||
+           carried_->is_polled();
+  }
+  // A receive that has been compared is not cancelled, because its sender has begun to send.
+  void cancel() override {
+    if (comparison_ != nullptr) comparison_->cancel();
+  }
+  [[nodiscard]] bool was_cancelled() const override { return was_cancelled_; }
+
+ private:
+  detail::KeptCall kept_;
+  detail::CallGuard& guard_;
+  Transport& inner_;
+  std::unique_ptr<Pending> comparison_;
+  std::unique_ptr<Pending> carried_;  // null until it may begin
+  bool was_cancelled_ = false;
+};
+
+// Operations with one buffer do not use the other one.
+detail::CallGuard* GuardedTransport::guard_of(const Call& call) const {
+  if (call.in.kind == MemoryKind::device || call.out.kind == MemoryKind::device) return nullptr;
+  return is_point_to_point(call.operation) ? messages_ : collectives_;
+}
+
+void GuardedTransport::run(const Call& call, Waiter& waiter) {
+  detail::CallGuard* const guard = guard_of(call);
+  if (guard == nullptr) return inner_->run(call, waiter);
+  mpi::require_not_finalised();
+  inner_->validate(call);  // before any member goes on
+  const bool is_message = is_point_to_point(call.operation);
+  const std::uint64_t number = is_message ? 0 : guard->calls() + 1;
+  detail::RecordedCall recorded = detail::record_call(waiter, call, number, carrier());
+  const bool starts = guard->meet(call, has_deadline_, waiter);
+  recorded.enter();
+  if (starts) {
+    Call started = call;
+    started.is_async = true;
+    std::unique_ptr<Pending> pending;
+    telling_others(*guard, started, number, waiter, [&] { pending = inner_->start(started); });
+    waiter.finish(started, number, std::move(pending));
+  } else {
+    telling_others(*guard, call, number, waiter, [&] {
+      std::optional<detail::BoardEntry> entry;
+      if (waiter.published_call != nullptr)
+        entry.emplace(*waiter.published_call, waiter.label, call.operation, number);
+      const Unrecorded unrecorded{waiter};
+      inner_->run(call, waiter);
+    });
+  }
+  recorded.end();
+}
+
+std::unique_ptr<Pending> GuardedTransport::start(const Call& call) {
+  detail::CallGuard* const guard = guard_of(call);
+  if (guard == nullptr) return inner_->start(call);
+  mpi::require_not_finalised();
+  inner_->validate(call);  // before any member goes on
+  try {
+    return std::make_unique<PendingCall>(call, *guard, *inner_);
+  } catch (const Error& error) {
+    guard->give_up(error);
+    throw;
+  } catch (const std::exception& error) {
+    guard->give_up(Error{error.what()});
+    throw;
+  }
+}
+
+}  // namespace rankmesh
