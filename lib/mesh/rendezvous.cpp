@@ -33,6 +33,7 @@ struct Header {
   std::uint64_t count = 0;
   Kind kind = Kind::arrived;
   std::uint64_t epoch = 0;
+  SegmentAnnouncement memory{};
 };
 // Two sizes of notes: one for what every member sends, one for what is rare.
 template <std::size_t bytes>
@@ -70,7 +71,7 @@ void Rendezvous::end(const Key& key) {
   findings_.erase(key);
 }
 
-// Receives all notes that have arrived.
+// Receives all notes that have arrived: a member that has come may have withdrawn.
 void Rendezvous::receive_notes(const Attempt& attempt) {
   while (true) {
     int there = 0;
@@ -88,7 +89,7 @@ void Rendezvous::receive_notes(const Attempt& attempt) {
     if (key.second < uses_[key.first]) continue;
     switch (header.kind) {
       case Kind::arrived:
-        arrived_[key][from] = {note.text, header.epoch};
+        arrived_[key][from] = {note.text, header.epoch, header.memory};
         break;
       case Kind::withdrawn:
         arrived_[key].erase(from);
@@ -195,8 +196,9 @@ void Rendezvous::fail(const Attempt& attempt) {
   throw MismatchError{finding.text, lists_hint, false};
 }
 
-std::string Rendezvous::join(ControlPlane& control, const std::vector<int>& members,
-                             const std::string& activity, const std::string& call) {
+Rendezvous::Meeting Rendezvous::join(ControlPlane& control, const std::vector<int>& members,
+                                     const std::string& activity, const std::string& call,
+                                     const SegmentAnnouncement& memory) {
   const mpi::CommunicatorView& comm = control.comm();
   const std::string kind = activity.substr(0, activity.find(' '));
   const std::uint64_t list = hash_bytes(fmt::format("{} {}", kind, fmt::join(members, ","))).low;
@@ -205,14 +207,13 @@ std::string Rendezvous::join(ControlPlane& control, const std::vector<int>& memb
   const auto send_notes = [&](Kind what) {
     for (const int member : members)
       if (member != comm.rank())
-        send_note<ShortNote>(comm, member, {list, attempt.key.second, what, epoch_}, call);
+        send_note<ShortNote>(comm, member, {list, attempt.key.second, what, epoch_, memory}, call);
   };
   const auto look = [&] {
     receive_notes(attempt);
     if (!is_over(attempt)) look_for_conflicts(attempt);
     return is_over(attempt);
   };
-  receive_notes(attempt);
   while (true) {
     // The count increases after success and after a mismatch. After a timeout all members use the
     // same key again.
@@ -232,8 +233,11 @@ std::string Rendezvous::join(ControlPlane& control, const std::vector<int>& memb
     if (findings_.contains(attempt.key)) fail(attempt);
     if (has_all(attempt)) break;
   }
+  const bool is_first = members.front() == comm.rank();
+  Meeting meeting{fmt::format("rendezvous {:x} {}", list, attempt.key.second),
+                  is_first ? memory : arrived_[attempt.key][members.front()].memory};
   end(attempt.key);
-  return fmt::format("rendezvous {:x} {}", list, attempt.key.second);
+  return meeting;
 }
 
 }  // namespace rankmesh::detail

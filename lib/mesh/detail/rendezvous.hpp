@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "transport/detail/segment_file.hpp"
 #include "wait/detail/control_plane.hpp"
 
 namespace rankmesh::detail {
@@ -17,7 +18,8 @@ namespace rankmesh::detail {
 /// Waits until all members of a dynamic group are ready to create it. MPI_Comm_create_group blocks
 /// for ever if a member is missing, so the members exchange notes first. A note has the hash of the
 /// rank list and the number of earlier rendezvous of this list, which distinguish it from the notes
-/// of other groups and of other attempts. It also has the call in words.
+/// of other groups and of other attempts. It also has the call in words, and says where the memory
+/// of the group is.
 ///
 /// Two members have passed different lists if each of them waits for the other one in a different
 /// rendezvous: a member sends its note before it waits, and messages from one member arrive in
@@ -29,17 +31,22 @@ namespace rankmesh::detail {
 /// communicator still blocks its peers.
 class Rendezvous {
  public:
+  /// What the members know when they have met. The same on all of them.
+  struct Meeting {
+    std::string identity;        ///< Unique in the mesh.
+    SegmentAnnouncement memory;  ///< What the first member has passed.
+  };
   /// Waits for the other members. Collective over `members` (ranks of the mesh); blocks. Each
-  /// member sends a note of 320 bytes to every other one. Returns an identity that is the same on
-  /// all members, and unique in the mesh.
+  /// member sends a note of 320 bytes to every other one.
   /// @param activity  The name of the activity in messages about late members. Its first word is
   ///                  the same on all members.
   /// @param call      The call in the words of the program.
+  /// @param memory    Where the first member has created the memory of the group.
   /// @throws TimeoutError if some members did not take part; the error names them.
   /// @throws MismatchError if members wait for each other with different lists; the error lists
   /// their calls.
-  std::string join(ControlPlane& control, const std::vector<int>& members,
-                   const std::string& activity, const std::string& call);
+  Meeting join(ControlPlane& control, const std::vector<int>& members, const std::string& activity,
+               const std::string& call, const SegmentAnnouncement& memory);
 
  private:
   using Key = std::pair<std::uint64_t, std::uint64_t>;  // hash of the list, count
@@ -49,6 +56,7 @@ class Rendezvous {
   struct Arrival {
     std::string call;
     Epoch epoch = 0;
+    SegmentAnnouncement memory{};
   };
   struct Finding {
     std::string text;
