@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The kernels of expert dispatchers against the same work on the host. One process;
-// compute-sanitizer runs it too.
+// The kernels of rankmesh against the same work on the host. One process; compute-sanitizer runs it
+// too.
 #include "device/kernels/expert_rows.hpp"
+#include "device/kernels/move_pieces.hpp"
+#include "device/kernels/move_rows.hpp"
 
 #include <cstring>
 #include <random>
@@ -16,6 +18,8 @@ namespace {
 using rankmesh::DataType;
 using rankmesh::device::DeviceBuffer;
 using rankmesh::device::GatherRows;
+using rankmesh::device::MovePieces;
+using rankmesh::device::RowsToMove;
 using rankmesh::device::WeightedSum;
 using Bytes = std::vector<std::byte>;
 
@@ -125,11 +129,88 @@ int sums(std::mt19937& random) {
   return cases;
 }
 
+// Lists of rows at different distances, some of them long, against copies on the host.
+int moved_rows(std::mt19937& random) {
+  int cases = 0;
+  for (const std::int64_t bytes : {1, 3, 4, 16, 250, 4096, 16384, 1 << 20}) {
+    for (const std::int64_t count : {1, 7, 100}) {
+      const std::int64_t from_step = bytes + 16, to_step = bytes + 32,
+                         lists = bytes < 5000 ? 70 : 2;
+      const std::int64_t from_size = from_step * count, to_size = to_step * count;
+      if (from_size * lists > (std::int64_t{1} << 26)) continue;
+      const Bytes from = random_rows(random, from_size * lists, DataType::uint8);
+      Bytes expected(static_cast<std::size_t>(to_size * lists), std::byte{0x5a});
+      const auto from_there = on_device(from);
+      const auto to_there = on_device(expected);
+      std::vector<RowsToMove> moves;
+      for (std::int64_t list = 0; list < lists; ++list) {
+        moves.push_back({.to = to_there.data() + list * to_size,
+                         .from = from_there.data() + list * from_size,
+                         .bytes = bytes,
+                         .count = count,
+                         .to_step = to_step,
+                         .from_step = from_step});
+        for (std::int64_t row = 0; row < count; ++row)
+          std::memcpy(expected.data() + list * to_size + row * to_step,
+                      from.data() + list * from_size + row * from_step,
+                      static_cast<std::size_t>(bytes));
+      }
+      const auto stream = rankmesh::device::Stream::create();
+      launch(moves, stream);
+      require(to_there.download(stream) == expected,
+              fmt::format("{} rows of {} bytes in {} lists differ from the host's", count, bytes,
+                          lists));
+      ++cases;
+    }
+  }
+  return cases;
+}
+
+// Pieces of all members to blocks and back, among them long pieces.
+int moved_pieces(std::mt19937& random) {
+  int cases = 0;
+  for (const std::int64_t bytes : {1, 4, 12, 16, 250, 4096, 1 << 20}) {
+    for (const std::int64_t rows : {1, 8, 300}) {
+      for (const std::int64_t members : {2, 8}) {
+        const std::int64_t size = rows * members * bytes;
+        if (size > (std::int64_t{1} << 26)) continue;
+        const Bytes array = random_rows(random, size, DataType::uint8);
+        Bytes blocks(array.size());
+        for (std::int64_t row = 0; row < rows; ++row)
+          for (std::int64_t member = 0; member < members; ++member)
+            std::memcpy(blocks.data() + (member * rows + row) * bytes,
+                        array.data() + (row * members + member) * bytes,
+                        static_cast<std::size_t>(bytes));
+        const auto array_there = on_device(array);
+        const DeviceBuffer<std::byte> blocks_there{array.size()}, back_there{array.size()};
+        const auto stream = rankmesh::device::Stream::create();
+        MovePieces work{.to = blocks_there.data(),
+                        .from = array_there.data(),
+                        .rows = rows,
+                        .members = members,
+                        .piece_bytes = bytes,
+                        .to_blocks = true};
+        launch(work, stream);
+        work = {back_there.data(), blocks_there.data(), rows, members, bytes, false};
+        launch(work, stream);
+        const std::string what =
+            fmt::format("{} rows of {} pieces of {} bytes", rows, members, bytes);
+        require(blocks_there.download(stream) == blocks, what + " differ from the host's blocks");
+        require(back_there.download(stream) == array, what + " differ after the way back");
+        ++cases;
+      }
+    }
+  }
+  return cases;
+}
+
 int kernels(const Arguments&) {
   std::mt19937 random{17};
   const int gathered = gathers(random);
   const int summed = sums(random);
-  summarise("{} gathers and {} weighted sums equal the host's, bit by bit", gathered, summed);
+  const int moved = moved_rows(random) + moved_pieces(random);
+  summarise("{} gathers, {} weighted sums and {} moves equal the host's, bit by bit", gathered,
+            summed, moved);
   return 0;
 }
 

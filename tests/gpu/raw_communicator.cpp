@@ -35,6 +35,7 @@ RawCommunicator::RawCommunicator(const RawOptions& options) : blocking_{options.
     config.minCTAs = 1;  // NCCL compares the two before it fills in what is not set
     config.maxCTAs = *options.max_ctas;
   }
+  if (options.shares) config.splitShare = 1;
   settle(nccl.CommInitRankConfig(&comm_, size(), id, rank(), &config), "ncclCommInitRankConfig");
 }
 

@@ -17,6 +17,7 @@ void choose_device();
 struct RawOptions {
   bool blocking = true;
   std::optional<int> max_ctas{};
+  bool shares = false;  ///< Whether children that are split from it share its resources.
 };
 
 /// Move-only would be enough, but no row moves one.
