@@ -35,7 +35,7 @@ std::string end(Mesh& mesh) {
     mesh.close();
     return "close() returned";
   } catch (const rankmesh::Error& error) {
-    mesh.abort();
+    if (!mesh.is_closed()) mesh.abort();
     return std::string{"close() threw: "} + error.what();
   }
 }
@@ -130,6 +130,7 @@ int abort_behind(const Arguments&) {
   require(is_idle_within(10, stuck.stream), "the stream is still busy after the abort");
   require(seconds < 15, fmt::format("the abort took {:.1f} s", seconds));
   meet();
+  (void)end(stuck.mesh);
   summarise("an abort of two communicators, one behind the other's stuck kernel, took {:.2f} s",
             seconds);
   return 0;
@@ -155,6 +156,7 @@ int full_queue(const Arguments&) {
   stuck.mesh.abort();
   require(is_idle_within(10, stuck.stream), "the stream is still busy after the abort");
   meet();
+  (void)end(stuck.mesh);
   summarise("{} operations fit behind a stuck one; the next ended after {:.1f} s", issued, seconds);
   return 0;
 }
