@@ -91,6 +91,35 @@ int abort_with_graph(const Arguments&) {
   return 0;
 }
 
+// The second communicator's operations are queued behind the first one's, which never ends. NCCL's
+// abort of the second one waits for them, so both have to be aborted at the same time.
+int abort_behind(const Arguments&) {
+  choose_device();
+  Heard heard;
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", hearing_options(heard, 60)};
+  const auto behind = mesh.new_group(mesh["tp"].ranks().to_vector(), "behind");
+  const Stream stream = Stream::create();
+  const DeviceBuffer<float> value = stuck_value();
+  check_sum(mesh["tp"], stream);
+  check_sum(*behind, stream);
+  meet();
+  if (rank() == 0) {
+    mesh["tp"].all_reduce(value.span(), stream);  // alone: it never ends
+    for (int i = 0; i < 10; ++i) behind->all_reduce(value.span(), stream);
+  }
+  const double begin = now();
+  mesh.abort();
+  const double seconds = now() - begin;
+  stream.wait(rankmesh::Deadline{rankmesh::Deadline::Duration{30}});
+  require(warnings_of(heard).empty(), "an abort left something behind: " + warnings_of(heard));
+  meet();
+  (void)end_mesh(mesh);
+  check_next_mesh();
+  summarise("an abort of two communicators, one behind the other's operation, took {:.2f} s",
+            seconds);
+  return 0;
+}
+
 // Rank 0 queues calls of one group behind an operation of another one that never ends, until a call
 // waits inside CUDA or NCCL. The abort of the call's own communicator cannot end this wait.
 int behind_another(const Arguments&) {
@@ -101,9 +130,7 @@ int behind_another(const Arguments&) {
   choose_device();
   Heard heard;
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", hearing_options(heard, timeout)};
-  std::vector<rankmesh::Rank> everyone;
-  for (int r = 0; r < size(); ++r) everyone.emplace_back(r);
-  const auto mine = mesh.new_group(everyone, "mine");
+  const auto mine = mesh.new_group(mesh["tp"].ranks().to_vector(), "mine");
   const Stream stream = Stream::create();
   const DeviceBuffer<float> value = stuck_value();
   check_sum(*mine, stream);
@@ -180,6 +207,7 @@ int device_deadline(const Arguments&) {
   return 0;
 }
 
+const Register abort_behind_row{"abort_behind", abort_behind};
 const Register graph_abort_row{"abort_with_graph", abort_with_graph};
 const Register behind_row{"behind_another", behind_another};
 const Register deadline_row{"device_deadline", device_deadline};
