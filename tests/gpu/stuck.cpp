@@ -81,7 +81,7 @@ int abort_with_graph(const Arguments&) {
   mesh.abort();
   const double seconds = now() - begin;
   say("an abort with a living graph: {:.2f} s; {}", seconds, warnings_of(heard));
-  require(seconds < abort_limit + margin, "an abort waited for a graph");
+  require(seconds < margin, "an abort waited for a graph");
   require(warnings_of(heard).find("left behind: 'tp'") != std::string::npos,
           "nothing says that the communicator was left behind");
   check(cudaGraphExecDestroy(exec), "cudaGraphExecDestroy");
