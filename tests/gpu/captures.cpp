@@ -125,8 +125,44 @@ class EagerCalls {
   DeviceBuffer<float> other_ = filled(captured_elements, 0);
 };
 
+struct CaptureMode {
+  const char* name;
+  cudaStreamCaptureMode mode;
+  decltype(&captured_here) capture;
+};
+
+bool is_true_everywhere(bool condition) {
+  int result = condition ? 1 : 0;
+  MPI_Allreduce(MPI_IN_PLACE, &result, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+  return result == 1;
+}
+
+// Whether NCCL alone leaves a capture intact that holds an operation of a communicator, while the
+// communicator is also used outside of it. NCCL 2.28.9 asks about an event then, in the capture
+// mode of the thread (ncclLaunchPrepare in src/enqueue.cc).
+bool nccl_keeps(const RawCommunicator& raw, const CaptureMode& way) {
+  const Stream captured = Stream::create();
+  const Stream eager = Stream::create();
+  const DeviceBuffer<float> one = filled(captured_elements, 0);
+  const DeviceBuffer<float> other = filled(captured_elements, 0);
+  const auto sum = [&](const DeviceBuffer<float>& value, const Stream& stream) {
+    raw.all_reduce(value.data(), value.data(), captured_elements, stream.native());
+  };
+  sum(other, eager);
+  eager.wait(rankmesh::Deadline{capture_limit});
+  const cudaGraph_t graph = way.capture(
+      captured, way.mode, [&] { sum(one, captured); },
+      [&] {
+        for (int i = 0; i < 20; ++i) sum(other, eager);
+      });
+  eager.wait(rankmesh::Deadline{capture_limit});
+  if (graph != nullptr) check(cudaGraphDestroy(graph), "cudaGraphDestroy");
+  return is_true_everywhere(graph != nullptr);
+}
+
 int beside_capture(const Arguments&) {
   choose_device();
+  const RawCommunicator raw{{}};
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", options()};
   auto& tp = mesh["tp"];
   EagerCalls eager{mesh};
@@ -136,18 +172,13 @@ int beside_capture(const Arguments&) {
   const DeviceBuffer<float> to = filled(captured_elements, 0);
   tp.all_reduce(to.span(), stream);
   stream.wait(rankmesh::Deadline{capture_limit});
-  struct Mode {
-    const char* name;
-    cudaStreamCaptureMode mode;
-    decltype(&captured_here) capture;
-  };
-  for (const auto& [name, mode, capture] :
-       {Mode{"a thread-local capture of this thread", cudaStreamCaptureModeThreadLocal,
-             captured_here},
-        Mode{"a global capture of this thread", cudaStreamCaptureModeGlobal, captured_here},
-        Mode{"a global capture of another thread", cudaStreamCaptureModeGlobal,
-             captured_elsewhere}})
-    for (const bool has_operation : {false, true}) {
+  int invalidated_by_nccl = 0;
+  const CaptureMode ways[] = {
+      {"a thread-local capture of this thread", cudaStreamCaptureModeThreadLocal, captured_here},
+      {"a global capture of this thread", cudaStreamCaptureModeGlobal, captured_here},
+      {"a global capture of another thread", cudaStreamCaptureModeGlobal, captured_elsewhere}};
+  for (const bool has_operation : {false, true})
+    for (const CaptureMode& way : ways) {
       meet();
       const auto inside = [&] {
         check(cudaMemcpyAsync(to.data(), from.data(), captured_elements * sizeof(float),
@@ -155,11 +186,16 @@ int beside_capture(const Arguments&) {
               "cudaMemcpyAsync");
         if (has_operation) tp.all_reduce(to.span(), stream);
       };
-      const cudaGraph_t made = capture(stream, mode, inside, [&] { eager.run(); });
+      const cudaGraph_t made = way.capture(stream, way.mode, inside, [&] { eager.run(); });
       const std::string what =
-          fmt::format("{} that holds {}", name, has_operation ? "a sum" : "a copy");
-      require(made != nullptr, "eager calls have invalidated " + what);
+          fmt::format("{} that holds {}", way.name, has_operation ? "a sum" : "a copy");
       eager.wait();
+      if (!is_true_everywhere(made != nullptr)) {
+        require(has_operation && !nccl_keeps(raw, way), "eager calls have invalidated " + what);
+        say("eager calls beside {}: NCCL alone invalidates it, too", what);
+        ++invalidated_by_nccl;
+        continue;
+      }
       const Graph graph{made};
       for (int launch = 0; launch < 3; ++launch) graph.launch(stream);
       const float expected = has_operation ? static_cast<float>(size()) : 1;
@@ -169,8 +205,8 @@ int beside_capture(const Arguments&) {
     }
   meet();
   mesh.close();
-  summarise(
-      "eager calls leave the captures of the program intact, in thread-local and global mode");
+  summarise("rankmesh leaves the captures of the program intact in all modes; NCCL spoils {} of 6",
+            invalidated_by_nccl);
   return 0;
 }
 

@@ -31,25 +31,6 @@ std::string break_communicator(rankmesh::GroupCoordinator& group) {
   return said;
 }
 
-// Closes the mesh, or aborts it if that throws. Returns how it ended.
-std::string end(Mesh& mesh) {
-  try {
-    mesh.close();
-    return "close() returned";
-  } catch (const rankmesh::Error& error) {
-    if (!mesh.is_closed()) mesh.abort();
-    return std::string{"close() threw: "} + error.what();
-  }
-}
-
-// Opens another mesh of all ranks, as a program would do after a failure.
-void check_next_mesh() {
-  meet();
-  Mesh next{MPI_COMM_WORLD, "tp=auto", options()};
-  check_sum(next["tp"], {});
-  next.close();
-}
-
 int holds_error(const Arguments&) {
   choose_device();
   rankmesh::MeshOptions wanted = options();
@@ -59,7 +40,7 @@ int holds_error(const Arguments&) {
   say("a broadcast from a rank that does not exist: {}", break_communicator(mesh["tp"]));
   meet();
   const double begin = now();
-  const std::string ended = end(mesh);
+  const std::string ended = end_mesh(mesh);
   const double seconds = now() - begin;
   say("{} after {:.2f} s", ended, seconds);
   check_next_mesh();
@@ -95,9 +76,10 @@ int peer_aborts(const Arguments&) {
   }
   mesh.abort();
   stream.wait(rankmesh::Deadline{rankmesh::Deadline::Duration{30}});
+  meet();
   say("a wait for a rank that aborts ended after {:.2f} s: {}", seconds, error);
   require(rank() != 0 || !error.empty(), "a sum over ranks that had aborted was complete");
-  (void)end(mesh);
+  (void)end_mesh(mesh);
   check_next_mesh();
   summarise("a wait for a rank that aborts ended after {:.2f} s, and the next mesh worked",
             seconds);
@@ -172,7 +154,7 @@ int shared_fate(const Arguments&) {
   const double seconds = now() - begin;
   say("its sibling {}, after {:.2f} s", fate, seconds);
   mesh.abort();
-  (void)end(mesh);
+  (void)end_mesh(mesh);
   check_next_mesh();
   require(seconds < 30, "the sibling of an aborted communicator let a call wait");
   say("NCCL alone: a sum on a child whose sibling was aborted {}", fate_without_rankmesh());

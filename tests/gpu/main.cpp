@@ -121,6 +121,23 @@ void check_sum(rankmesh::GroupCoordinator& group, rankmesh::StreamRef stream, st
                       expected));
 }
 
+std::string end_mesh(rankmesh::Mesh& mesh) {
+  try {
+    mesh.close();
+    return "close() returned";
+  } catch (const rankmesh::Error& error) {
+    if (!mesh.is_closed()) mesh.abort();
+    return std::string{"close() threw: "} + error.what();
+  }
+}
+
+void check_next_mesh() {
+  meet();
+  rankmesh::Mesh next{MPI_COMM_WORLD, "tp=auto", options()};
+  check_sum(next["tp"], {});
+  next.close();
+}
+
 Outcome try_call(const std::function<void()>& call) {
   try {
     call();

@@ -71,6 +71,11 @@ inline constexpr std::string_view two_names_text = "tp=auto ; all=tp";
 void check_sum(rankmesh::GroupCoordinator& group, rankmesh::StreamRef stream,
                std::size_t count = 1000);
 
+/// Closes the mesh, or aborts it if that throws. Returns how it ended.
+std::string end_mesh(rankmesh::Mesh& mesh);
+/// Opens another mesh of all ranks, as a program would do after a failure, and checks a sum.
+void check_next_mesh();
+
 /// Says how a call that may be refused ended.
 struct Outcome {
   bool refused = false;  ///< It threw a UsageError, which also UnknownName and ClosedError are.
