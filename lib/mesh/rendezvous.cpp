@@ -34,7 +34,6 @@ struct Header {
   std::uint64_t count = 0;
   Kind kind = Kind::arrived;
   std::uint64_t epoch = 0;
-  std::uint64_t met = 0;
   SegmentAnnouncement memory{};
 };
 // Two sizes of notes: one for what every member sends, one for what is rare.
@@ -95,7 +94,7 @@ void Rendezvous::receive_notes(const Attempt& attempt) {
     if (key.second < uses_[key.first]) continue;
     switch (header.kind) {
       case Kind::arrived:
-        arrived_[key][from] = {note.text, header.epoch, header.met};
+        arrived_[key][from] = {note.text, header.epoch};
         break;
       case Kind::complete:
         complete_[key] = header.memory;
@@ -153,13 +152,10 @@ std::map<int, Rendezvous::Key> Rendezvous::conflicts(const Attempt& attempt) con
   const auto here = arrived_.find(attempt.key);
   for (const auto& [key, arrivals] : arrived_)
     if (key != attempt.key)
-      for (const auto& [member, arrival] : arrivals) {
-        const auto met = met_.find(member);
+      for (const auto& [member, arrival] : arrivals)
         if (std::ranges::find(attempt.members, member) != attempt.members.end() &&
-            arrival.met == (met == met_.end() ? 0 : met->second) &&
             (here == arrived_.end() || !here->second.contains(member)))
           found.emplace(member, key);
-      }
   return found;
 }
 
@@ -224,8 +220,7 @@ Rendezvous::Meeting Rendezvous::join(ControlPlane& control, const std::vector<in
   const Deadline deadline = control.deadline();
   Attempt attempt{comm, control.names, members, call, {list, uses_[list]}};
   const auto tell = [&](int member, Kind what) {
-    send_note<ShortNote>(comm, member,
-                         {list, attempt.key.second, what, epoch_, met_[member], memory}, call);
+    send_note<ShortNote>(comm, member, {list, attempt.key.second, what, epoch_, memory}, call);
   };
   const auto tell_others = [&](Kind what) {
     for (const int member : members)
@@ -264,7 +259,6 @@ Rendezvous::Meeting Rendezvous::join(ControlPlane& control, const std::vector<in
     if (is_complete(attempt)) break;
   }
   if (attempt.is_first()) tell_others(Kind::complete);
-  for (const int member : members) ++met_[member];
   Meeting meeting{fmt::format("rendezvous {:x} {}", list, attempt.key.second),
                   attempt.is_first() ? memory : complete_[attempt.key]};
   end(attempt.key);

@@ -24,9 +24,9 @@ namespace rankmesh::detail {
 /// words, and says where the memory of the group is.
 ///
 /// Two members have passed different lists if each of them waits for the other one in a different
-/// rendezvous, and both have completed the same number of rendezvous with each other: then the
-/// other one can reach neither. The members that notice this tell the others. All of them throw,
-/// and count these rendezvous as over, so that later attempts are new ones.
+/// rendezvous: a member leaves a rendezvous for MPI_Comm_create_group, which waits for all members,
+/// so the other one can reach neither. The members that notice this tell the others. All of them
+/// throw, and count these rendezvous as over, so that later attempts are new ones.
 ///
 /// Detection is best effort: a rank that stops between the rendezvous and the creation of the
 /// communicator still blocks its peers.
@@ -58,7 +58,6 @@ class Rendezvous {
   struct Arrival {
     std::string call;
     Epoch epoch = 0;
-    std::uint64_t met = 0;  // the rendezvous that it has completed with this rank
   };
   struct Finding {
     std::string text;
@@ -93,7 +92,6 @@ class Rendezvous {
   std::map<std::uint64_t, std::uint64_t> uses_;
   std::map<Key, std::map<int, Arrival>> arrived_;  // the members that wait
   std::map<Key, SegmentAnnouncement> complete_;    // what the first member has told
-  std::map<int, std::uint64_t> met_;               // the rendezvous completed with each rank
   std::map<Key, Finding> findings_;
   Epoch epoch_ = 0;
 };
