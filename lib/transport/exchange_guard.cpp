@@ -98,6 +98,7 @@ std::unique_ptr<Pending> ExchangeGuard::start_comparison(const Call& call, Carry
 // Adds a call. Local; the call may be destroyed afterwards.
 std::shared_ptr<ExchangeGuard::Exchange> ExchangeGuard::begin(const Call& call, bool is_async,
                                                               Carry carry) {
+  mpi::require_not_finalised();
   auto added = std::make_shared<Exchange>();
   added->number = ++calls_;
   added->own = {describe_completely(call), is_async ? 1 : 0};

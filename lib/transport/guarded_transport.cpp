@@ -7,7 +7,6 @@
 
 #include "detail/kept_call.hpp"
 #include "detail/record_call.hpp"
-#include "rankmesh/mpi/error.hpp"
 #include "wait/detail/node_board.hpp"
 
 namespace rankmesh {
@@ -110,7 +109,6 @@ detail::CallGuard* GuardedTransport::guard_of(const Call& call) const {
 void GuardedTransport::run(const Call& call, Waiter& waiter) {
   detail::CallGuard* const guard = guard_of(call);
   if (guard == nullptr) return inner_->run(call, waiter);
-  mpi::require_not_finalised();
   inner_->validate(call);  // before any member goes on
   const bool is_message = is_point_to_point(call.operation);
   const std::uint64_t number = is_message ? 0 : guard->calls() + 1;
@@ -138,7 +136,6 @@ void GuardedTransport::run(const Call& call, Waiter& waiter) {
 std::unique_ptr<Pending> GuardedTransport::start(const Call& call) {
   detail::CallGuard* const guard = guard_of(call);
   if (guard == nullptr) return inner_->start(call);
-  mpi::require_not_finalised();
   inner_->validate(call);  // before any member goes on
   try {
     return std::make_unique<PendingCall>(call, *guard, *inner_);

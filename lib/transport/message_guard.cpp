@@ -106,6 +106,7 @@ std::unique_ptr<Pending> MessageGuard::start_comparison(const Call& call, Carry 
 // Sends the headers of a call. Local; the call may be destroyed afterwards. The message is carried
 // when both ends are equal, in the order of the calls.
 std::shared_ptr<MessageGuard::Exchange> MessageGuard::begin(const Call& call, Carry carry) {
+  mpi::require_not_finalised();
   auto added = std::make_shared<Exchange>();
   added->carry = std::move(carry);
   const auto add = [&](RankInGroup peer, const auto& buffer, bool receives) {
