@@ -97,7 +97,7 @@ void NcclBackend::close(Connection& connection, const Deadline& deadline) {
   if (NcclTransport* transport = nccl_transport_of(connection)) {
     nccl::Communicator& comm = transport->communicator();
     if (!connection.is_usable()) {
-      (void)context_->abort(std::array{&comm});
+      left_behind_ += context_->abort(std::array{&comm});
     } else if (comm.is_owned()) {
       try {
         finalize(std::array{&comm}, deadline);

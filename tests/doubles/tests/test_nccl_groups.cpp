@@ -192,64 +192,6 @@ TEST_CASE("several messages between two ranks keep their order") {
   });
 }
 
-TEST_CASE("a receive of another length than the send waits for ever, and types do not matter") {
-  CHECK_RANKS(2, short_wait, [](Rank rank) {
-    const ncclComm_t comm = make_comm(rank);
-    int* x = device(std::vector<int>(100, 10 + rank.number));
-    if (rank.number == 0)
-      NCCL_OK(ncclSend(x, 5, ncclInt32, 1, comm, nullptr));
-    else
-      NCCL_OK(ncclRecv(x, 5, ncclFloat32, 0, comm, nullptr));
-    REQUIRE_SAME(host(x, 1)[0], 10);
-    if (rank.number == 0)
-      NCCL_OK(ncclSend(x, 5, ncclInt32, 1, comm, nullptr));
-    else
-      NCCL_OK(ncclRecv(x, 6, ncclInt32, 0, comm, nullptr));
-    if (rank.number == 1) {
-      REQUIRE_SAME(wait_for_error(comm), ncclSystemError);
-      REQUIRE_RANK(says(comm, "expects a message of 24 bytes from rank 0"));
-      REQUIRE_RANK(says(comm, "waits for ever"));
-    }
-    rank.barrier();
-    NCCL_OK(ncclCommAbort(comm));
-  });
-}
-
-TEST_CASE("a message whose memory is registered on one side only arrives as garbage") {
-  CHECK_RANKS(2, short_wait, [](Rank rank) {
-    const ncclComm_t comm = make_comm(rank);
-    int* x = device(std::vector<int>(100));
-    void* handle = nullptr;
-    const auto move = [&] {
-      if (rank.number == 0) return ncclSend(x + 20, 4, ncclInt32, 1, comm, nullptr);
-      return ncclRecv(x + 20, 4, ncclInt32, 0, comm, nullptr);
-    };
-    NCCL_OK(ncclCommRegister(comm, x, 400, &handle));
-    NCCL_OK(move());
-    CUDA_OK(cudaDeviceSynchronize());
-    rank.barrier();
-    if (rank.number == 1) NCCL_OK(ncclCommDeregister(comm, handle));
-    NCCL_OK(move());
-    CUDA_OK(cudaDeviceSynchronize());
-    if (rank.number == 1) REQUIRE_SAME(host(x + 20, 1)[0], static_cast<int>(0xA5A5A5A5U));
-    NCCL_OK(ncclCommAbort(comm));
-  });
-}
-
-TEST_CASE("a send that meets another collective never ends") {
-  CHECK_RANKS(2, short_wait, [](Rank rank) {
-    const ncclComm_t comm = make_comm(rank);
-    int* x = device(std::vector<int>(100));
-    if (rank.number == 0)
-      NCCL_OK(ncclSend(x, 4, ncclInt32, 1, comm, nullptr));
-    else
-      NCCL_OK(ncclAllReduce(x, x, 4, ncclInt32, ncclSum, comm, nullptr));
-    if (rank.number == 1) REQUIRE_SAME(wait_for_error(comm), ncclSystemError);
-    rank.barrier();
-    NCCL_OK(ncclCommAbort(comm));
-  });
-}
-
 TEST_CASE("a split orders by key, then by the parent's rank, and can leave ranks out") {
   CHECK_RANKS(8, Settings{}, [](Rank rank) {
     const ncclComm_t comm = make_comm(rank);

@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "rankmesh/base/deadline.hpp"
 #include "rankmesh/device/nccl/library.hpp"
