@@ -105,14 +105,19 @@ std::shared_ptr<GroupCoordinator> open_dynamic(detail::MeshState& state, RankSet
                                                const std::string& given_name) {
   std::string name = name_or_default(given_name, ranks);
   detail::GroupDescription group = describe(state, std::move(name), std::move(ranks));
-  if (group.ranks.size() > 1)
-    group.identity =
+  detail::SegmentCreation memory = state.shared->dynamic_memory(group);
+  const auto announced = memory.begin();
+  if (group.ranks.size() > 1) {
+    auto [identity, of_first] =
         state.rendezvous.join(*state.control, group.ranks_of_mesh(), "new_group " + group.name,
-                              call_text(group.ranks, group.name));
+                              call_text(group.ranks, group.name), announced.front());
+    group.identity = std::move(identity);
+    memory.map({of_first});
+  }
   detail::GroupCommunicator comm = detail::make_communicator(group, state.control->comm());
   detail::Recordings recordings = detail::recordings_of(
       *state.control, group, state.device != nullptr || !state.options.transports.empty());
-  auto shared = state.shared->make_dynamic_transport(group, comm.view, recordings.host);
+  auto shared = state.shared->make_dynamic_transport(group, comm.view, memory, recordings.host);
   auto device = open_device(state, group, comm.view);
   auto own = open_own_transports(state, group, comm.view);
   return add_dynamic(state, std::move(group), std::move(comm), std::move(shared), std::move(device),

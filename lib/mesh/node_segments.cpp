@@ -4,119 +4,93 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
-#include "transport/detail/segment_file.hpp"
-
 namespace rankmesh::detail {
-namespace {
 
-constexpr std::size_t most_requests = 2;
+bool SegmentCreation::has_failed() const {
+  return std::ranges::any_of(worst_, [](const Worst& one) { return one.error != 0; });
+}
 
-// The segments of this node while they are created.
-class Creation {
- public:
-  Creation(NodeMembers members, const std::vector<SegmentRequest>& requests)
-      : node_{std::move(members)}, requests_{requests}, activity_{requests.back().activity} {}
-
-  std::vector<NodeSegment> run() {
-    std::vector<NodeSegment> segments(requests_.size());
-    if (std::ranges::none_of(requests_, [](const auto& r) { return r.bytes > 0; })) return segments;
-    attempt(SharedSegment::Backing::automatic);
-    if (has_failed()) attempt(SharedSegment::Backing::named);
-    for (std::size_t s = 0; s < requests_.size(); ++s) {
-      if (requests_[s].bytes == 0) continue;
-      if (const auto [error, member] = worst_[s]; error != 0) {
-        segments[s].error =
-            segment_error(requests_[s].activity, files_[s].size(), member, node_.size(), error);
-      } else {
-        segments[s].segment = SharedSegment{files_[s]};
-        segments[s].descriptor = files_[s].release_descriptor();
-      }
-    }
-    return segments;
+// Chooses the segments that this node still lacks.
+SegmentCreation::Announcements SegmentCreation::begin(SharedSegment::Backing backing) {
+  Announcements announced;
+  tried_.clear();
+  for (std::size_t s = 0; s < requests_.size(); ++s) {
+    if (requests_[s].bytes == 0) continue;
+    if (backing != SharedSegment::Backing::automatic && worst_[s].error == 0) continue;
+    files_[s] = {};
+    if (is_first_) announced[s] = files_[s].create(requests_[s].bytes, backing);
+    tried_.push_back(s);
   }
+  return announced;
+}
 
- private:
-  // The highest errno, and the member of the node that has it.
-  struct Worst {
-    int error = 0;
-    int member = 0;
-  };
-  using Outcome = std::array<Worst, most_requests>;
-  using Errors = std::array<int, most_requests>;
-
-  [[nodiscard]] bool has_failed() const {
-    return std::ranges::any_of(worst_, [](const Worst& one) { return one.error != 0; });
+void SegmentCreation::map(const Announcements& announced) {
+  worst_ = {};
+  errors_ = {};
+  std::erase_if(tried_, [&](std::size_t s) {
+    worst_[s].error = announced[s].error;
+    return worst_[s].error != 0;  // all ranks know
+  });
+  for (const std::size_t s : tried_) {
+    if (!is_first_) files_[s].open(announced[s]);
+    errors_[s] = files_[s].error();
   }
+  if (tried_.empty() || errors_ != Errors{}) return;
+  for (const std::size_t s : tried_)
+    if (requests_[s].prepare) requests_[s].prepare(files_[s].data());
+  files_[tried_.front()].announce_mapping();
+}
 
-  // Creates the segments that this node still lacks.
-  void attempt(SharedSegment::Backing backing) {
-    std::array<SegmentAnnouncement, most_requests> announced;
-    std::vector<std::size_t> tried;
-    for (std::size_t s = 0; s < requests_.size(); ++s) {
-      if (requests_[s].bytes == 0) continue;
-      if (backing != SharedSegment::Backing::automatic && worst_[s].error == 0) continue;
-      files_[s] = {};
-      if (node_.is_first()) announced[s] = files_[s].create(requests_[s].bytes, backing);
-      tried.push_back(s);
-    }
-    announced = node_.from_first(announced, activity_);
-    worst_ = {};
-    std::erase_if(tried, [&](std::size_t s) {
-      worst_[s].error = announced[s].error;
-      return worst_[s].error != 0;  // all ranks know
-    });
-    if (!tried.empty()) map(tried, announced);
+std::vector<NodeSegment> SegmentCreation::finish(NodeMembers& node, bool have_met) {
+  settle(node, have_met);
+  if (has_failed()) {
+    map(node.from_first(begin(SharedSegment::Backing::named), activity()));
+    settle(node, false);
   }
-
-  // Maps segments that the first rank has created. A rank that fails sends its errors to the first
-  // rank. All others are counted in the memory.
-  void map(const std::vector<std::size_t>& tried,
-           const std::array<SegmentAnnouncement, most_requests>& announced) {
-    Errors errors{};
-    for (const std::size_t s : tried) {
-      if (!node_.is_first()) files_[s].open(announced[s]);
-      errors[s] = files_[s].error();
-    }
-    if (errors == Errors{}) {
-      for (const std::size_t s : tried)
-        if (requests_[s].prepare) requests_[s].prepare(files_[s].data());
-      meet(files_[tried.front()]);
+  std::vector<NodeSegment> segments(requests_.size());
+  for (std::size_t s = 0; s < requests_.size(); ++s) {
+    if (requests_[s].bytes == 0) continue;
+    if (const auto [error, member] = worst_[s]; error != 0) {
+      segments[s].error =
+          segment_error(requests_[s].activity, files_[s].size(), member, node.size(), error);
     } else {
-      node_.tell_first(errors, activity_);
-      worst_ = node_.from_first(worst_, activity_);
+      segments[s].segment = SharedSegment{files_[s]};
+      segments[s].descriptor = files_[s].release_descriptor();
     }
   }
+  return segments;
+}
 
-  // Counts this rank in the memory, and waits for the others. The first rank tells all if a rank
-  // has failed.
-  void meet(const SegmentFile& counted) {
-    counted.announce_mapping();
-    int mapped = node_.size();  // without those that are known to have failed
-    const auto have_met = [&] { return counted.is_mapped_by(static_cast<std::size_t>(mapped)); };
-    while (!node_.wait_unless_told(have_met, activity_)) {
-      if (!node_.is_first()) {
-        worst_ = node_.from_first(worst_, activity_);
-        return;
-      }
-      const auto [member, errors] = node_.told_by_any<Errors>();
-      for (std::size_t s = 0; s < errors.size(); ++s)
-        if (errors[s] > worst_[s].error) worst_[s] = {errors[s], member};
-      --mapped;
+// Finds out whether all ranks have mapped the segments. A rank that has failed sends its errors to
+// the first rank. All others are counted in the memory.
+void SegmentCreation::settle(NodeMembers& node, bool have_met) {
+  if (tried_.empty()) return;
+  const auto ranks = static_cast<std::size_t>(node.size());
+  if (errors_ == Errors{} && have_met && files_[tried_.front()].is_mapped_by(ranks)) return;
+  if (errors_ == Errors{}) return meet(node);
+  node.tell_first(errors_, activity());
+  worst_ = node.from_first(worst_, activity());
+}
+
+// Waits for the others. The first rank tells all if a rank has failed.
+void SegmentCreation::meet(NodeMembers& node) {
+  const SegmentFile& counted = files_[tried_.front()];
+  int mapped = node.size();  // without those that are known to have failed
+  const auto have_met = [&] { return counted.is_mapped_by(static_cast<std::size_t>(mapped)); };
+  while (!node.wait_unless_told(have_met, activity())) {
+    if (!is_first_) {
+      worst_ = node.from_first(worst_, activity());
+      return;
     }
-    if (mapped < node_.size()) (void)node_.from_first(worst_, activity_);
+    const auto [member, errors] = node.told_by_any<Errors>();
+    for (std::size_t s = 0; s < errors.size(); ++s)
+      if (errors[s] > worst_[s].error) worst_[s] = {errors[s], member};
+    --mapped;
   }
-
-  NodeMembers node_;
-  const std::vector<SegmentRequest>& requests_;
-  const std::string& activity_;
-  std::array<SegmentFile, most_requests> files_;
-  Outcome worst_{};
-};
-
-}  // namespace
+  if (mapped < node.size()) (void)node.from_first(worst_, activity());
+}
 
 std::vector<Rank> ranks_of_node(const Placement& placement, Rank self) {
   std::vector<Rank> ranks;
@@ -136,13 +110,12 @@ NodeSegment::~NodeSegment() {
 
 std::vector<NodeSegment> make_node_segments(ControlPlane& control, const Placement& placement,
                                             const std::vector<SegmentRequest>& requests) {
-  return Creation{NodeMembers{control, placement}, requests}.run();
-}
-
-NodeSegment make_group_segment(ControlPlane& control, const GroupDescription& group,
-                               const mpi::CommunicatorView& comm, const SegmentRequest& request) {
-  return std::move(
-      Creation{NodeMembers{control, comm, group.ranks, group.identity}, {request}}.run().front());
+  if (std::ranges::none_of(requests, [](const SegmentRequest& r) { return r.bytes > 0; }))
+    return std::vector<NodeSegment>(requests.size());
+  NodeMembers node{control, placement};
+  SegmentCreation creation{requests, node.is_first()};
+  creation.map(node.from_first(creation.begin(), requests.back().activity));
+  return creation.finish(node, false);
 }
 
 }  // namespace rankmesh::detail

@@ -179,7 +179,7 @@ void Mesh::open(std::span<const std::string_view> names) {
   mpi::Communicator part;
   std::optional<WaitMonitor> part_monitor;
   if (members.size() < static_cast<std::size_t>(size())) {
-    state.rendezvous.join(control, members, "open of " + text, fmt::format("open({})", text));
+    state.rendezvous.join(control, members, "open of " + text, fmt::format("open({})", text), {});
     part =
         mpi::create_group(control.comm(), members, static_cast<int>(hash_bytes(text).low & 0x3fff));
     part_monitor.emplace(

@@ -23,6 +23,7 @@ constexpr int note_tag = 32764;
 
 enum class Kind : std::uint64_t {
   arrived,                // The sender waits in the rendezvous; the text is its call.
+  complete,               // All have come. From the first member, who says where the memory is.
   withdrawn,              // It has given up after a timeout.
   finding,                // The members pass different lists; the text says which.
   finding_of_other_list,  // The same. The receiver tells the other members of its list.
@@ -33,6 +34,8 @@ struct Header {
   std::uint64_t count = 0;
   Kind kind = Kind::arrived;
   std::uint64_t epoch = 0;
+  std::uint64_t met = 0;
+  SegmentAnnouncement memory{};
 };
 // Two sizes of notes: one for what every member sends, one for what is rare.
 template <std::size_t bytes>
@@ -57,6 +60,9 @@ void send_note(const mpi::CommunicatorView& comm, int to, const Header& header,
 constexpr std::chrono::milliseconds patience_of_lowest{100};
 constexpr std::chrono::milliseconds patience_of_others{400};
 
+// A wait that is longer than this is explained to all members.
+constexpr std::chrono::milliseconds patience_of_first_note{20};
+
 constexpr const char* lists_hint =
     "pass the same list on all its members, and create groups that share members in the same order "
     "on all of them";
@@ -67,10 +73,11 @@ constexpr const char* lists_hint =
 void Rendezvous::end(const Key& key) {
   uses_[key.first] = std::max(uses_[key.first], key.second + 1);
   arrived_.erase(key);
+  complete_.erase(key);
   findings_.erase(key);
 }
 
-// Receives all notes that have arrived.
+// Receives all notes that have arrived: a member that has come may have withdrawn.
 void Rendezvous::receive_notes(const Attempt& attempt) {
   while (true) {
     int there = 0;
@@ -88,7 +95,10 @@ void Rendezvous::receive_notes(const Attempt& attempt) {
     if (key.second < uses_[key.first]) continue;
     switch (header.kind) {
       case Kind::arrived:
-        arrived_[key][from] = {note.text, header.epoch};
+        arrived_[key][from] = {note.text, header.epoch, header.met};
+        break;
+      case Kind::complete:
+        complete_[key] = header.memory;
         break;
       case Kind::withdrawn:
         arrived_[key].erase(from);
@@ -113,11 +123,16 @@ bool Rendezvous::has_all(const Attempt& attempt) const {
   return here != arrived_.end() && here->second.size() + 1 == attempt.members.size();
 }
 
-// Returns the members that have not come. Other operations of this process that are in flight may
-// be what they wait for; then the result is empty.
+bool Rendezvous::is_complete(const Attempt& attempt) const {
+  return attempt.is_first() ? has_all(attempt) : complete_.contains(attempt.key);
+}
+
+// Returns the members for which this one waits. Other operations of this process that are in flight
+// may be what they wait for; then the result is empty.
 std::vector<int> Rendezvous::awaited(const Attempt& attempt) const {
   std::vector<int> members;
   if (OperationsInFlight::count_of_process() > 0) return members;
+  if (!attempt.is_first()) return {attempt.first()};
   const auto here = arrived_.find(attempt.key);
   for (const int member : attempt.members)
     if (member != attempt.comm.rank() && (here == arrived_.end() || !here->second.contains(member)))
@@ -127,7 +142,7 @@ std::vector<int> Rendezvous::awaited(const Attempt& attempt) const {
 
 // Returns whether the rendezvous cannot go on as it is, with all members or without.
 bool Rendezvous::is_over(const Attempt& attempt) {
-  return findings_.contains(attempt.key) || has_all(attempt) ||
+  return findings_.contains(attempt.key) || is_complete(attempt) ||
          attempt.key.second < uses_[attempt.key.first];
 }
 
@@ -138,14 +153,19 @@ std::map<int, Rendezvous::Key> Rendezvous::conflicts(const Attempt& attempt) con
   const auto here = arrived_.find(attempt.key);
   for (const auto& [key, arrivals] : arrived_)
     if (key != attempt.key)
-      for (const auto& [member, arrival] : arrivals)
+      for (const auto& [member, arrival] : arrivals) {
+        const auto met = met_.find(member);
         if (std::ranges::find(attempt.members, member) != attempt.members.end() &&
+            arrival.met == (met == met_.end() ? 0 : met->second) &&
             (here == arrived_.end() || !here->second.contains(member)))
           found.emplace(member, key);
+      }
   return found;
 }
 
+// Before all members know that this one waits, a conflict may be an appearance.
 void Rendezvous::look_for_conflicts(Attempt& attempt) {
+  if (!attempt.has_told_all) return;
   const std::map<int, Key> conflicting = conflicts(attempt);
   if (conflicting.empty()) return attempt.conflict_since.reset();
   const auto now = Clock::now();
@@ -195,29 +215,40 @@ void Rendezvous::fail(const Attempt& attempt) {
   throw MismatchError{finding.text, lists_hint, false};
 }
 
-std::string Rendezvous::join(ControlPlane& control, const std::vector<int>& members,
-                             const std::string& activity, const std::string& call) {
+Rendezvous::Meeting Rendezvous::join(ControlPlane& control, const std::vector<int>& members,
+                                     const std::string& activity, const std::string& call,
+                                     const SegmentAnnouncement& memory) {
   const mpi::CommunicatorView& comm = control.comm();
   const std::string kind = activity.substr(0, activity.find(' '));
   const std::uint64_t list = hash_bytes(fmt::format("{} {}", kind, fmt::join(members, ","))).low;
   const Deadline deadline = control.deadline();
   Attempt attempt{comm, control.names, members, call, {list, uses_[list]}};
-  const auto send_notes = [&](Kind what) {
-    for (const int member : members)
-      if (member != comm.rank())
-        send_note<ShortNote>(comm, member, {list, attempt.key.second, what, epoch_}, call);
+  const auto tell = [&](int member, Kind what) {
+    send_note<ShortNote>(comm, member,
+                         {list, attempt.key.second, what, epoch_, met_[member], memory}, call);
   };
+  const auto tell_others = [&](Kind what) {
+    for (const int member : members)
+      if (member != comm.rank()) tell(member, what);
+  };
+  Clock::time_point begin;
   const auto look = [&] {
     receive_notes(attempt);
-    if (!is_over(attempt)) look_for_conflicts(attempt);
+    if (is_over(attempt)) return true;
+    if (!attempt.has_told_all && Clock::now() - begin >= patience_of_first_note) {
+      tell_others(Kind::arrived);
+      attempt.has_told_all = true;
+    }
+    look_for_conflicts(attempt);
     return is_over(attempt);
   };
-  receive_notes(attempt);
   while (true) {
     // The count increases after success and after a mismatch. After a timeout all members use the
     // same key again.
     attempt.key.second = uses_[list];
-    send_notes(Kind::arrived);
+    attempt.has_told_all = false;
+    begin = Clock::now();
+    if (!attempt.is_first()) tell(attempt.first(), Kind::arrived);
     WaitPoint point =
         WaitPoint::of(members, activity, fmt::format("rendezvous {} {}", list, attempt.key.second));
     point.may_repeat = true;
@@ -226,14 +257,18 @@ std::string Rendezvous::join(ControlPlane& control, const std::vector<int>& memb
       control.monitor.wait(look, point, deadline);
     } catch (const Error&) {
       // Tells late members that this rank no longer takes part.
-      send_notes(Kind::withdrawn);
+      tell_others(Kind::withdrawn);
       throw;
     }
     if (findings_.contains(attempt.key)) fail(attempt);
-    if (has_all(attempt)) break;
+    if (is_complete(attempt)) break;
   }
+  if (attempt.is_first()) tell_others(Kind::complete);
+  for (const int member : members) ++met_[member];
+  Meeting meeting{fmt::format("rendezvous {:x} {}", list, attempt.key.second),
+                  attempt.is_first() ? memory : complete_[attempt.key]};
   end(attempt.key);
-  return fmt::format("rendezvous {:x} {}", list, attempt.key.second);
+  return meeting;
 }
 
 }  // namespace rankmesh::detail

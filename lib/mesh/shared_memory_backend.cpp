@@ -11,6 +11,16 @@
 #include "rankmesh/wait/mpi_memory.hpp"
 
 namespace rankmesh::detail {
+namespace {
+
+// The rings of a dynamic group; 0 if it has none.
+std::size_t bytes_of_rings(std::size_t members) {
+  const bool has_rings = std::cmp_less_equal(members, SegmentLayout::most_members_with_rings);
+  return has_rings ? members * members * shm::Ring::size() : 0;
+}
+
+}  // namespace
+
 SegmentRequest SharedMemoryBackend::request(const SegmentLayout& layout, const Placement& placement,
                                             Rank self, SingleCopy single_copy,
                                             std::shared_ptr<NodeMemory>& memory) {
@@ -156,31 +166,41 @@ void SharedMemoryBackend::add_levels(SharedTransport& shared, const GroupDescrip
   shared.levels->inside = std::make_unique<ShmTransport>(place_of(members), shm::Limits{});
 }
 
+// The segment has the rings, and behind them the areas.
+SegmentCreation SharedMemoryBackend::dynamic_memory(const GroupDescription& group) const {
+  const bool is_shared = group.ranks.size() > 1 && group.nodes == 1;
+  const auto count = static_cast<std::size_t>(group.ranks.size());
+  const std::size_t bytes =
+      bytes_of_rings(count) + count * shm::Area::size(SegmentLayout::largest_slot);
+  return {{{"the creation of the shared memory of " + group.name, is_shared ? bytes : 0}},
+          group.ranks.front() == control_->rank()};
+}
+
 SharedTransport SharedMemoryBackend::make_dynamic_transport(const GroupDescription& group,
                                                             const mpi::CommunicatorView& comm,
+                                                            SegmentCreation& memory,
                                                             const Recording& recording) const {
   if (group.ranks.size() == 1) return {};
   if (group.nodes > 1)
     return {nullptr, "its members are on several nodes", {}, "it was created by new_group"};
-  ShmTransport::Place place = members_of(group);
-  place.recording = recording;
-  place.slot_bytes = SegmentLayout::largest_slot;
-  const std::size_t size = shm::Area::size(place.slot_bytes);
-  const std::size_t count = place.locals.size();
-  const bool has_rings = group.ranks.size() <= SegmentLayout::most_members_with_rings;
-  const std::size_t rings = has_rings ? count * count * shm::Ring::size() : 0;
-  NodeSegment created = make_group_segment(
-      *control_, group, comm,
-      {"the creation of the shared memory of " + group.name, rings + size * count});
+  NodeMembers node{*control_, comm, group.ranks, group.identity};
+  // The members have met when they created the communicator.
+  NodeSegment created = std::move(memory.finish(node, true).front());
   if (created.error) {
     control_->log(LogLevel::warning, fmt::format("'{}' uses MPI inside its node: {}", group.name,
                                                  created.error->message()));
     return {nullptr, created.error->message()};
   }
+  ShmTransport::Place place = members_of(group);
+  place.recording = recording;
+  place.slot_bytes = SegmentLayout::largest_slot;
   place.memory = std::make_shared<SharedSegment>(std::move(created.segment));
   std::byte* const data = place.memory->data();
-  for (std::size_t k = 0; k < count; ++k) place.areas.push_back(data + rings + k * size);
-  if (has_rings)
+  const std::size_t count = place.locals.size();
+  const std::size_t rings = bytes_of_rings(count);
+  for (std::size_t k = 0; k < count; ++k)
+    place.areas.push_back(data + rings + k * shm::Area::size(place.slot_bytes));
+  if (rings > 0)
     add_rings(place, [&](std::size_t from, std::size_t to) {
       return data + (to * count + from) * shm::Ring::size();
     });

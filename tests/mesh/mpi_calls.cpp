@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "mpi_calls.hpp"
 
-#include <chrono>
-#include <thread>
-
 #include "rankmesh/mpi/native.hpp"
 
 MpiCalls calls;
@@ -34,11 +31,6 @@ extern "C" int MPI_Ibarrier(MPI_Comm c, MPI_Request* r) {
 extern "C" int MPI_Send(const void* b, int n, MPI_Datatype t, int to, int tag, MPI_Comm c) {
   ++calls.sends;
   return PMPI_Send(b, n, t, to, tag, c);
-}
-extern "C" int MPI_Recv(void* b, int n, MPI_Datatype t, int from, int tag, MPI_Comm c,
-                        MPI_Status* s) {
-  if (++calls.receives == calls.late_receive) std::this_thread::sleep_for(std::chrono::seconds{3});
-  return PMPI_Recv(b, n, t, from, tag, c, s);
 }
 extern "C" int MPI_Isend(const void* b, int n, MPI_Datatype t, int to, int tag, MPI_Comm c,
                          MPI_Request* r) {

@@ -7,7 +7,5 @@ struct MpiCalls {
   long creations_left = -1;  // before MPI_Comm_create_group fails; -1: it does not
   long sends = 0;            // of messages between two ranks
   long barriers = 0;         // by MPI_Ibarrier
-  long receives = 0;         // of messages between two ranks, by MPI_Recv
-  long late_receive = 0;     // the number of the one before which this rank sleeps; 0: it does not
 };
 extern MpiCalls calls;

@@ -230,8 +230,8 @@ class RANKMESH_API Mesh : public MeshNearMisses {
   /// common must create these groups in the same global order. The group stays open until the
   /// program closes the group or the mesh.
   ///
-  /// Cost: k-1 messages of 320 bytes from each of k members, and one MPI_Comm_create_group. If the
-  /// members share memory, the first one sends k-1 small messages more.
+  /// Cost for k members: k-1 messages of 320 bytes to the first member and as many from it, and one
+  /// MPI_Comm_create_group. A member that waits for more than 20 ms sends k-1 messages more.
   /// @param ranks  A list of ranks of the mesh. It must be the same on every member.
   /// @param name   A name for the group, for use in messages. If `name` is empty, the group is
   ///               called `group(<ranks>)`.

@@ -2,16 +2,17 @@
 // Memory that the ranks of a node share.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "group/detail/connection.hpp"
 #include "node_members.hpp"
-#include "rankmesh/mpi/communicator.hpp"
 #include "rankmesh/transport/shared_segment.hpp"
+#include "transport/detail/segment_file.hpp"
 
 namespace rankmesh::detail {
 
@@ -36,20 +37,55 @@ struct NodeSegment {
   ~NodeSegment();
 };
 
-/// Creates segments on this node. Collective over the node; blocks. The first rank sends each other
-/// one where the files are (40 bytes per segment). The ranks then count in the memory itself how
-/// many of them have mapped it. A rank that cannot map it tells the first rank, which then sends
-/// the outcome to all; and the same begins again, with names in /dev/shm.
-/// @param requests  At most two. All ranks of the node pass the same ones.
+/// Creates segments on a node. The first rank creates the files, and tells each other one where
+/// they are (40 bytes per segment). All map them, and count in the memory itself how many ranks
+/// have done so. A rank that cannot map a file tells the first rank, which then sends the outcome
+/// to all; and the same begins again, with names in /dev/shm.
+class SegmentCreation {
+ public:
+  static constexpr std::size_t most_requests = 2;
+  using Announcements = std::array<SegmentAnnouncement, most_requests>;
+
+  /// @param requests  At most two. All ranks of the node pass the same ones.
+  SegmentCreation(std::vector<SegmentRequest> requests, bool is_first)
+      : requests_{std::move(requests)}, is_first_{is_first} {}
+
+  /// Begins. Local. Returns what the first rank has to tell the others.
+  Announcements begin() { return begin(SharedSegment::Backing::automatic); }
+  /// Maps the files that the first rank has announced. Local.
+  void map(const Announcements& announced);
+  /// Waits for the others. Collective over the ranks; blocks.
+  /// @param have_met  Whether all ranks have met since they called map(). Then nobody waits, unless
+  ///                  a rank has failed.
+  /// @throws TimeoutError if ranks are missing; the error names them.
+  std::vector<NodeSegment> finish(NodeMembers& node, bool have_met);
+
+ private:
+  // The highest errno, and the member of the node that has it.
+  struct Worst {
+    int error = 0;
+    int member = 0;
+  };
+  using Outcome = std::array<Worst, most_requests>;
+  using Errors = std::array<int, most_requests>;
+
+  Announcements begin(SharedSegment::Backing backing);
+  void settle(NodeMembers& node, bool have_met);
+  void meet(NodeMembers& node);
+  [[nodiscard]] bool has_failed() const;
+  [[nodiscard]] const std::string& activity() const { return requests_.back().activity; }
+
+  std::vector<SegmentRequest> requests_;
+  bool is_first_;
+  std::array<SegmentFile, most_requests> files_;
+  std::vector<std::size_t> tried_;  // the segments that are being created
+  Errors errors_{};                 // of this rank
+  Outcome worst_{};
+};
+
+/// Creates segments on this node. Collective over the node; blocks.
 /// @throws TimeoutError if ranks are missing; the error names them.
 std::vector<NodeSegment> make_node_segments(ControlPlane& control, const Placement& placement,
                                             const std::vector<SegmentRequest>& requests);
-
-/// Creates the segment of a group inside this node, with the same messages between its members.
-/// Collective over the members; blocks.
-/// @param comm  The communicator of the group.
-/// @throws TimeoutError if members are missing; the error names them.
-NodeSegment make_group_segment(ControlPlane& control, const GroupDescription& group,
-                               const mpi::CommunicatorView& comm, const SegmentRequest& request);
 
 }  // namespace rankmesh::detail

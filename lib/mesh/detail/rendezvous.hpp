@@ -10,36 +10,45 @@
 #include <utility>
 #include <vector>
 
+#include "transport/detail/segment_file.hpp"
 #include "wait/detail/control_plane.hpp"
 
 namespace rankmesh::detail {
 
 /// Waits until all members of a dynamic group are ready to create it. MPI_Comm_create_group blocks
-/// for ever if a member is missing, so the members exchange notes first. A note has the hash of the
-/// rank list and the number of earlier rendezvous of this list, which distinguish it from the notes
-/// of other groups and of other attempts. It also has the call in words.
+/// for ever if a member is missing, so the members exchange notes first. Each member tells the
+/// first one that it has come, and when all have come, the first one tells them. A member that
+/// waits for longer tells all others that it has come, so that they find out why it waits. A note
+/// has the hash of the rank list and the number of earlier rendezvous of this list, which
+/// distinguish it from the notes of other groups and of other attempts. It also has the call in
+/// words, and says where the memory of the group is.
 ///
 /// Two members have passed different lists if each of them waits for the other one in a different
-/// rendezvous: a member sends its note before it waits, and messages from one member arrive in
-/// order, so the other one can reach neither rendezvous. The members that notice this tell the
-/// others. All of them throw, and count these rendezvous as over, so that later attempts are new
-/// ones.
+/// rendezvous, and both have completed the same number of rendezvous with each other: then the
+/// other one can reach neither. The members that notice this tell the others. All of them throw,
+/// and count these rendezvous as over, so that later attempts are new ones.
 ///
 /// Detection is best effort: a rank that stops between the rendezvous and the creation of the
 /// communicator still blocks its peers.
 class Rendezvous {
  public:
-  /// Waits for the other members. Collective over `members` (ranks of the mesh); blocks. Each
-  /// member sends a note of 320 bytes to every other one. Returns an identity that is the same on
-  /// all members, and unique in the mesh.
+  /// What the members know when they have met. The same on all of them.
+  struct Meeting {
+    std::string identity;        ///< Unique in the mesh.
+    SegmentAnnouncement memory;  ///< What the first member has passed.
+  };
+  /// Waits for the other members. Collective over `members` (ranks of the mesh); blocks. The first
+  /// member gets a note of 320 bytes from every other one, and sends one back. After 20 ms, a
+  /// member also sends one to every other member.
   /// @param activity  The name of the activity in messages about late members. Its first word is
   ///                  the same on all members.
   /// @param call      The call in the words of the program.
+  /// @param memory    Where the first member has created the memory of the group.
   /// @throws TimeoutError if some members did not take part; the error names them.
   /// @throws MismatchError if members wait for each other with different lists; the error lists
   /// their calls.
-  std::string join(ControlPlane& control, const std::vector<int>& members,
-                   const std::string& activity, const std::string& call);
+  Meeting join(ControlPlane& control, const std::vector<int>& members, const std::string& activity,
+               const std::string& call, const SegmentAnnouncement& memory);
 
  private:
   using Key = std::pair<std::uint64_t, std::uint64_t>;  // hash of the list, count
@@ -49,6 +58,7 @@ class Rendezvous {
   struct Arrival {
     std::string call;
     Epoch epoch = 0;
+    std::uint64_t met = 0;  // the rendezvous that it has completed with this rank
   };
   struct Finding {
     std::string text;
@@ -62,11 +72,16 @@ class Rendezvous {
     const std::vector<int>& members;
     const std::string& call;
     Key key;
+    bool has_told_all = false;
     std::optional<std::chrono::steady_clock::time_point> conflict_since{};
+
+    [[nodiscard]] int first() const { return members.front(); }
+    [[nodiscard]] bool is_first() const { return first() == comm.rank(); }
   };
 
   void receive_notes(const Attempt& attempt);
   [[nodiscard]] bool has_all(const Attempt& attempt) const;
+  [[nodiscard]] bool is_complete(const Attempt& attempt) const;
   [[nodiscard]] std::vector<int> awaited(const Attempt& attempt) const;
   [[nodiscard]] bool is_over(const Attempt& attempt);
   [[nodiscard]] std::map<int, Key> conflicts(const Attempt& attempt) const;
@@ -77,6 +92,8 @@ class Rendezvous {
 
   std::map<std::uint64_t, std::uint64_t> uses_;
   std::map<Key, std::map<int, Arrival>> arrived_;  // the members that wait
+  std::map<Key, SegmentAnnouncement> complete_;    // what the first member has told
+  std::map<int, std::uint64_t> met_;               // the rendezvous completed with each rank
   std::map<Key, Finding> findings_;
   Epoch epoch_ = 0;
 };

@@ -60,12 +60,16 @@ class SharedMemoryBackend {
   /// Creates the transport of a group of the plan. Local.
   [[nodiscard]] SharedTransport make_transport(const GroupDescription& group,
                                                const Recording& recording) const;
+  /// Returns what creates the segment of a dynamic group. Local.
+  [[nodiscard]] SegmentCreation dynamic_memory(const GroupDescription& group) const;
   /// Creates the transport of a dynamic group, which has a segment of its own. Collective over the
   /// members; blocks.
-  /// @param comm  The communicator of the group.
+  /// @param comm    The communicator of the group.
+  /// @param memory  All members have mapped it, or have tried to.
   /// @throws TimeoutError if members are missing at the deadline; the error names them.
   [[nodiscard]] SharedTransport make_dynamic_transport(const GroupDescription& group,
                                                        const mpi::CommunicatorView& comm,
+                                                       SegmentCreation& memory,
                                                        const Recording& recording) const;
 
   /// Allocates symmetric memory. Collective over the mesh.
