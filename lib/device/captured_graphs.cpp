@@ -99,6 +99,11 @@ bool CapturedGraphs::note(StreamRef stream, const std::string& name) {
   return true;
 }
 
+bool CapturedGraphs::holds(const std::string& name) const {
+  const std::lock_guard lock{state_->mutex};
+  return state_->alive.contains(name);
+}
+
 std::map<std::string, int> CapturedGraphs::alive(const std::string& only) const {
   std::unique_lock lock{state_->mutex};
   const auto is_over = [&] {

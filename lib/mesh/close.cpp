@@ -54,6 +54,17 @@ void meet_at_close(detail::MeshState& state, bool has_failed, const Agreement& a
   control.all().verify(activity, agreement);
 }
 
+// Aborts everything on the device, and breaks all groups.
+void abort_all(detail::MeshState& state, std::string why) {
+  state.runtime->device_calls.clear();
+  if (state.device)
+    if (const std::string left_behind = state.device->abort(); !left_behind.empty())
+      why += "; NCCL communicators were left behind: " + left_behind;
+  // The transports stay until close(), because operations in flight refer to their communicators.
+  for (const auto& connection : state.connections) connection->mark_broken(Error{why});
+  state.runtime->in_flight.abort_on_device(why);
+}
+
 }  // namespace
 
 void Mesh::close(const std::shared_ptr<GroupCoordinator>& group) {
@@ -147,6 +158,8 @@ void Mesh::close() {
     throw;  // the mesh stays open
   } catch (...) {
     state.mark_closed();  // MPI_Finalize frees the communicators
+    // The program may wait for its streams next, and cannot call abort() any more.
+    abort_all(state, "close() of the mesh has failed");
     // A rank that does not come has often left because of a mistake that its groups know.
     for (const auto& connection : state.connections) connection->guard().throw_if_ended();
     throw;
@@ -173,14 +186,7 @@ void Mesh::close() {
 
 void Mesh::abort() {
   detail::MeshState& state = open_state("abort");
-  state.runtime->device_calls.clear();
-  std::string why = "the mesh was aborted";
-  if (state.device)
-    if (const std::string left_behind = state.device->abort(); !left_behind.empty())
-      why += "; NCCL communicators were left behind: " + left_behind;
-  // The transports stay until close(), because operations in flight refer to their communicators.
-  for (const auto& connection : state.connections) connection->mark_broken(Error{why});
-  state.runtime->in_flight.abort_on_device("the mesh was aborted");
+  abort_all(state, "the mesh was aborted");
 }
 
 }  // namespace rankmesh

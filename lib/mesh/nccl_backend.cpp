@@ -46,6 +46,9 @@ NcclBackend::NcclBackend(const nccl::Library& library, device::Claim claim,
                                              std::move(compute_capabilities),
                                              [wait_context = control_->context()](auto& text) {
                                                (*wait_context->log)(LogLevel::warning, text);
+                                             },
+                                             [wait_context = control_->context()](auto& text) {
+                                               wait_context->log->report(text);
                                              })} {}
 
 OpenedDevices NcclBackend::open(const DeviceOpening& wanted, const Participants& participants) {
@@ -97,7 +100,11 @@ void NcclBackend::close(Connection& connection, const Deadline& deadline) {
   if (NcclTransport* transport = nccl_transport_of(connection)) {
     nccl::Communicator& comm = transport->communicator();
     if (!connection.is_usable()) {
+<<<<<<< HEAD
       left_behind_ += context_->abort(std::array{&comm});
+=======
+      context_->abort(std::array{&comm});
+>>>>>>> h33x
     } else if (comm.is_owned()) {
       try {
         finalize(std::array{&comm}, deadline);
@@ -113,6 +120,7 @@ void NcclBackend::close(Connection& connection, const Deadline& deadline) {
 }
 
 void NcclBackend::close(Connections connections, const Deadline& deadline) {
+  context_->set_reason({});  // the thread of the watch must not abort what is destroyed here
   // A broken communicator cannot be finalised, and a failure must not leave the others open.
   std::exception_ptr failure;
   const auto for_each_usable = [&](auto&& step) {
@@ -155,7 +163,7 @@ void NcclBackend::close(Connections connections, const Deadline& deadline) {
   for_each_usable([](nccl::Communicator& comm) { comm.destroy(); });
   abort_broken(connections);
   for (const auto& connection : connections) connection->close_device();
-  if (left_behind_.empty())
+  if (context_->left_behind().empty())
     symmetric_.clear();
   else
     leak_symmetric();
@@ -175,7 +183,7 @@ void NcclBackend::abort_broken(Connections connections) noexcept {
     if (NcclTransport* transport = nccl_transport_of(*connection);
         transport != nullptr && !connection->is_usable())
       comms.push_back(&transport->communicator());
-  left_behind_ += context_->abort(comms);
+  context_->abort(comms);
 }
 
 void NcclBackend::watch(std::function<std::string()> reason, Deadline::Duration limit) {
@@ -185,13 +193,13 @@ void NcclBackend::watch(std::function<std::string()> reason, Deadline::Duration 
 
 std::string NcclBackend::abort() noexcept {
   context_->set_reason({});
-  left_behind_ += context_->abort();
-  return left_behind_;
+  context_->abort();
+  return context_->left_behind();
 }
 
 NcclBackend::~NcclBackend() {
   context_->release();
-  if (!left_behind_.empty()) leak_symmetric();
+  if (!context_->left_behind().empty()) leak_symmetric();
 }
 
 // Freeing memory waits for all work of the device, and a communicator that was left behind has some

@@ -251,7 +251,8 @@ class Opening {
     for (const Opened& o : opened_) comms.push_back(&o.transport->communicator());
     for (const auto& child : children_)
       if (child != nullptr) comms.push_back(child.get());
-    if (!context_->abort(comms).empty()) (void)scratch_.release();  // cudaFree would wait for ever
+    context_->abort(comms);
+    if (!context_->left_behind().empty()) (void)scratch_.release();  // cudaFree would wait for ever
     result_ = {};
     originals_.clear();
     children_.clear();

@@ -20,7 +20,8 @@ MeshState::~MeshState() {
   const bool is_rank = ::getpid() == process;
   if (is_rank) end_on_peers();
   runtime->in_flight.abandon();
-  runtime->device_calls.clear();
+  // In a child, a thread that does not exist may hold the lock.
+  if (is_rank) runtime->device_calls.clear();
   runtime->batch.abandon("the mesh is gone");
   mark_closed();  // because the program may still hold groups
   if (device == nullptr) return;

@@ -8,8 +8,19 @@
 #include <fmt/format.h>
 
 namespace rankmesh {
+namespace {
 
-std::string NcclContext::abort(std::span<nccl::Communicator* const> comms) noexcept {
+void tell(const std::function<void(const std::string&)>& sink, const std::string& text) noexcept {
+  try {
+    sink(text);
+  } catch (const std::exception&) {
+    // The sink of the program failed.
+  }
+}
+
+}  // namespace
+
+void NcclContext::abort(std::span<nccl::Communicator* const> comms) noexcept {
   std::string left_behind;
   try {
     nccl::Abort all{comms};
@@ -18,17 +29,23 @@ std::string NcclContext::abort(std::span<nccl::Communicator* const> comms) noexc
   } catch (const std::exception&) {
     left_behind = "unknown, because there is no memory";
   }
-  if (!left_behind.empty()) warn("NCCL communicators were left behind: " + left_behind);
-  return left_behind;
+  if (!left_behind.empty()) note_left_behind(left_behind);
 }
 
-std::string NcclContext::abort() noexcept {
+void NcclContext::abort() noexcept {
+  watch.wait_for_abort_of_all(nccl::Abort::usual_limit);
   std::vector<nccl::Communicator*> comms;
   {
     const std::lock_guard lock{mutex_};
     comms = comms_;
   }
-  return abort(comms);
+  abort(comms);
+}
+
+void NcclContext::note_left_behind(const std::string& names) noexcept {
+  report("NCCL communicators were left behind: " + names);
+  const std::lock_guard lock{mutex_};
+  left_behind_ += (left_behind_.empty() ? "" : ", ") + names;
 }
 
 bool NcclContext::has_implicit_order(const nccl::Library& library) {
@@ -44,7 +61,7 @@ std::uint64_t NcclContext::note_own_work(const void* stream, const std::string& 
       std::ranges::find_if(own_work_, [&](const OwnWork& work) { return work.stream != stream; });
   if (other != own_work_.end()) {
     may_warn_of_order_ = false;  // once is enough
-    warn(fmt::format(
+    tell(warn_, fmt::format(
         "operations of '{}' and '{}' run on streams of their own, without an order between them: "
         "if their kernels reach the devices in different orders, the ranks may wait for each other "
         "for ever. Wait for the first operation before the second one is issued (Work::wait()), or "
@@ -58,12 +75,6 @@ std::uint64_t NcclContext::note_own_work(const void* stream, const std::string& 
   return last_own_work_;
 }
 
-void NcclContext::warn(const std::string& text) noexcept {
-  try {
-    log_(text);
-  } catch (const std::exception&) {
-    // The sink of the program failed.
-  }
-}
+void NcclContext::report(const std::string& text) noexcept { tell(report_, text); }
 
 }  // namespace rankmesh

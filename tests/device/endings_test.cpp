@@ -10,6 +10,7 @@
 #include <string>
 #include <thread>
 
+#include "device/endings.hpp"
 #include "device/test_platform.hpp"
 #include "rankmesh/device/device_buffer.hpp"
 #include "rankmesh/device/nccl/mode.hpp"
@@ -24,57 +25,11 @@ using device::Stream;
 using rankmesh_test::rank;
 using rankmesh_test::size;
 using rankmesh_test::wait_for_all;
+using namespace test_endings;
 using test_platform::captured;
 using test_platform::inject;
 using test_platform::is_double;
 using test_platform::on_device;
-
-namespace {
-
-// How long an abort waits (Abort::usual_limit), and what a test allows for more.
-constexpr double limit = 5, more = 3;
-
-// The warnings of a mesh, which may come from other threads.
-struct Warnings {
-  std::mutex mutex;
-  std::string text;
-  [[nodiscard]] std::string all() {
-    const std::lock_guard lock{mutex};
-    return text;
-  }
-};
-
-MeshOptions options_with(std::shared_ptr<Warnings> warnings, double timeout) {
-  MeshOptions options = test_platform::options();
-  options.timeout = Deadline::Duration{timeout};
-  options.check = false;
-  options.log = [warnings = std::move(warnings)](LogLevel level, std::string_view line) {
-    if (level != LogLevel::warning) return;
-    const std::lock_guard lock{warnings->mutex};
-    warnings->text += line;
-  };
-  return options;
-}
-
-// Waits until NCCL has freed all communicators but `count`; false after a while.
-bool has_freed_all_but(long count) {
-  const Deadline deadline{Deadline::Duration{more}};
-  while (test_platform::nccl().communicators != count && !deadline.passed())
-    std::this_thread::sleep_for(std::chrono::milliseconds{5});
-  return test_platform::nccl().communicators == count;
-}
-
-// Captures an operation of the group, and instantiates the graph.
-cudaGraphExec_t graph_of(GroupCoordinator& group, const DeviceBuffer<float>& value,
-                         const Stream& stream) {
-  cudaGraph_t graph = captured(stream, [&] { group.all_reduce(value.span(), stream); });
-  cudaGraphExec_t exec = nullptr;
-  REQUIRE(cudaGraphInstantiate(&exec, graph, 0) == cudaSuccess);
-  REQUIRE(cudaGraphDestroy(graph) == cudaSuccess);
-  return exec;
-}
-
-}  // namespace
 
 TEST_CASE("an abort does not wait for living graphs, and ends when they are destroyed") {
   NEEDS_RANKS(2);

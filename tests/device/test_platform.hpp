@@ -62,6 +62,14 @@ inline rankmesh::MeshOptions options() {
   return options;
 }
 
+// Questions about events and streams return this error from now on. Only on the double.
+inline void fault_of_device(cudaError_t error) {
+  const auto hook =
+      reinterpret_cast<decltype(&fake_cuda_fault)>(dlsym(RTLD_DEFAULT, "fake_cuda_fault"));
+  REQUIRE((hook != nullptr));
+  hook(error);
+}
+
 inline rankmesh::MeshOptions short_timeout() {
   rankmesh::MeshOptions result = options();
   result.timeout = rankmesh::Deadline::Duration{is_double() ? 3 : 60};

@@ -63,4 +63,8 @@ void fake_cuda_note_wrong_device(void);
 
 void fake_cuda_counters(FakeCudaCounters* counters);
 
+// From now on, questions about events and streams return this error, as after a fault of a kernel
+// ("CUDA Runtime API", cudaErrorIllegalAddress: any further CUDA work returns the same error).
+void fake_cuda_fault(cudaError_t error);
+
 }  // extern "C"

@@ -41,6 +41,8 @@ class RANKMESH_API CapturedGraphs {
   /// destroyed.
   /// @param only  If `only` is not empty, the result contains no other names.
   [[nodiscard]] std::map<std::string, int> alive(const std::string& only = {}) const;
+  /// Returns whether captures of a name are still part of a graph, as far as CUDA has reported.
+  [[nodiscard]] bool holds(const std::string& name) const;
 
  private:
   struct State;

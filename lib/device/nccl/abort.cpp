@@ -111,23 +111,26 @@ std::string Abort::wait(Deadline::Duration limit, const IsInGraphs& is_in_graphs
   const Deadline deadline{limit};
   std::string left_behind;
   try {
+    // CUDA reports the destruction of a graph with a short delay.
+    constexpr Deadline::Duration delay_of_reports{0.5};
     std::set<const State::Item*> held;
-    for (const State::Item& item : state_->items)  // only this thread adds items
-      if (is_in_graphs && is_in_graphs(item.native->name)) held.insert(&item);
     const auto is_held = [&](const State::Item& item) { return held.contains(&item); };
     std::unique_lock lock{state_->mutex};
-    const auto wait_for_others = [&] {
-      return state_->changed.wait_for(lock, deadline.left(), [&] {
+    const auto wait_for_others = [&](Deadline::Duration most) {
+      return state_->changed.wait_for(lock, most, [&] {
         return std::ranges::all_of(state_->items, [&](const State::Item& item) {
           return item.has_ended || is_held(item);
         });
       });
     };
-    if (wait_for_others()) {
+    if (is_in_graphs && !wait_for_others(std::min(deadline.left(), delay_of_reports)))
+      for (const State::Item& item : state_->items)
+        if (is_in_graphs(item.native->name)) held.insert(&item);
+    if (wait_for_others(deadline.left())) {
       lock.unlock();
       begin_late_children();
       lock.lock();
-      (void)wait_for_others();
+      (void)wait_for_others(deadline.left());
     }
     for (const State::Item& item : state_->items)
       if (!item.has_ended)

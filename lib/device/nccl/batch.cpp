@@ -42,7 +42,8 @@ void Batch::begin() {
 void Batch::add(Communicator& comm) {
   if (!members_.empty() && members_.front()->is_blocking() != comm.is_blocking()) {
     issue(default_timeout());
-    watch_->limit({}, CallWatch::no_limit);
+    watch_->exit();  // throws if the communicators were aborted
+    watch_->enter();
     members_.clear();
     library_->check(library_->GroupStart(), "ncclGroupStart");
   }

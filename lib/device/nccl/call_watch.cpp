@@ -19,10 +19,6 @@ constexpr Deadline::Duration shortest_pause{0.005};
 // How long a call may take to return after its communicators were aborted.
 constexpr std::chrono::seconds patience{1};
 
-bool is_any_owned(std::span<Communicator* const> comms) {
-  return std::ranges::any_of(comms, [](const Communicator* comm) { return comm->is_owned(); });
-}
-
 }  // namespace
 
 void CallWatch::start(Deadline::Duration pause) {
@@ -42,12 +38,9 @@ void CallWatch::stop() {
 }
 
 void CallWatch::limit(std::span<Communicator* const> comms, Deadline::Duration limit) {
-  if ((state_.fetch_add(next_call) & ending) != 0) {  // the time begins now
-    wait_for_abort();
-    throw_timeout();
-  }
+  if ((state_.fetch_add(next_call) & ending) != 0) return;  // the time begins now
   comms_ = comms;
-  limit_.store(limit.count(), std::memory_order_release);
+  limit_.store(limit_of(comms, limit), std::memory_order_release);
 }
 
 void CallWatch::watch() {
@@ -58,16 +51,14 @@ void CallWatch::watch() {
   std::unique_lock lock{mutex_};
   while (!changed_.wait_for(lock, pause, [&] { return is_stopping_; })) {
     pause = Deadline::Duration{pause_};
+    is_aborting_ = true;  // perhaps; see wait_for_abort_of_all()
     lock.unlock();
     const std::string why = owner_.reason_to_abort();
+    if (!why.empty()) end_all(why);
     lock.lock();
-    if (!why.empty()) {
-      is_aborting_ = true;
-      lock.unlock();
-      end_all(why);
-      lock.lock();
-      continue;
-    }
+    is_aborting_ = false;
+    changed_.notify_all();
+    if (!why.empty()) continue;
     std::uint64_t state = state_.load(std::memory_order_acquire);
     if ((state & inside) == 0) continue;
     const Deadline::Duration limit{limit_.load(std::memory_order_acquire)};
@@ -75,7 +66,7 @@ void CallWatch::watch() {
     if (state != seen) {
       seen = state;
       since = Clock::now();
-    } else if (Clock::now() - since >= limit && aborts_under_calls() && is_any_owned(comms_)) {
+    } else if (Clock::now() - since >= limit && aborts_under_calls()) {
       is_aborting_ = true;
       if (!state_.compare_exchange_strong(state, state | ending)) {
         is_aborting_ = false;
@@ -105,7 +96,7 @@ void CallWatch::end_call() {
   std::unique_ptr<Abort> all;
   if (!changed_.wait_for(lock, patience, [&] { return has_left_; })) {
     lock.unlock();
-    owner_.warn(
+    owner_.report(
         fmt::format("{}, although its communicator was aborted: it probably waits inside CUDA, "
                     "behind work of another communicator. All communicators are aborted now",
                     message));
@@ -128,22 +119,29 @@ void CallWatch::end_all(const std::string& why) {
   const std::unique_ptr<Abort> all = owner_.begin_abort(why);
   wait_for_call();
   finish(*all, nullptr);
-  owner_.warn(why + ": all NCCL communicators of this rank were aborted");
+  owner_.report(why + ": all NCCL communicators of this rank were aborted");
 }
 
 void CallWatch::finish(Abort& own, Abort* all) {
   const auto is_in_graphs = [this](const std::string& name) { return owner_.is_in_graphs(name); };
   if (all != nullptr) all->release();
   std::string left_behind = own.wait(Abort::usual_limit, is_in_graphs);
-  if (all != nullptr) left_behind += all->wait(Abort::usual_limit, is_in_graphs);
+  if (all != nullptr)
+    if (const std::string more = all->wait(Abort::usual_limit, is_in_graphs); !more.empty())
+      left_behind += (left_behind.empty() ? "" : ", ") + more;
   if (!left_behind.empty()) {
     error_.message += "; NCCL communicators were left behind: " + left_behind;
-    owner_.warn("NCCL communicators were left behind: " + left_behind);
+    owner_.note_left_behind(left_behind);
   }
   const std::lock_guard lock{mutex_};
   is_aborting_ = false;
   if (!has_left_) state_.fetch_and(~ending);  // no call waits for the end of the abort
   changed_.notify_all();
+}
+
+void CallWatch::wait_for_abort_of_all(Deadline::Duration limit) {
+  std::unique_lock lock{mutex_};
+  changed_.wait_for(lock, limit, [&] { return !is_aborting_; });
 }
 
 void CallWatch::wait_for_abort() noexcept {

@@ -164,11 +164,16 @@ void Communicator::destroy() {
     (void)Abort{std::array{this}}.wait();
     throw;
   }
-  const ncclResult_t code = library_->CommDestroy(native());
-  if (code == ncclSuccess || code == ncclInProgress) {
-    native_->handle = nullptr;
-    return;
-  }
+  // An abort of another thread must not use what is destroyed.
+  const auto exchange = [&](ncclComm_t handle) {
+    const std::lock_guard lock{native_->mutex};
+    return std::exchange(native_->handle, handle);
+  };
+  const ncclComm_t handle = exchange(nullptr);
+  if (handle == nullptr) return;
+  const ncclResult_t code = library_->CommDestroy(handle);
+  if (code == ncclSuccess || code == ncclInProgress) return;
+  (void)exchange(handle);
   (void)library_->GroupEnd();  // an error that arose since then has left this thread in a group
   (void)Abort{std::array{this}}.wait();
   library_->check(code, "ncclCommDestroy");

@@ -54,7 +54,6 @@ class NcclBackend final : public DeviceBackend {
   std::shared_ptr<NcclContext> context_;
   /// Symmetric memory, which is freed after its communicators are closed.
   std::vector<std::unique_ptr<nccl::SymmetricMemory>> symmetric_;
-  std::string left_behind_;     ///< Communicators whose aborts have not ended.
   std::uint64_t attempts_ = 0;  ///< Distinguishes an opening from an earlier one that failed.
 };
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -27,16 +28,19 @@ namespace rankmesh {
 /// The library, the device, the communicators, the open batch and the captured graphs of one mesh.
 /// The mesh's device backend and the transports share it; it refers to neither.
 struct NcclContext final : nccl::CallWatch::Owner {
-  /// @param log  Takes warnings. May be called by another thread.
+  /// @param warn, report  Take warnings, and reports of abnormal ends. May be called by another
+  /// thread.
   NcclContext(const nccl::Library& nccl_library, device::Claim device_claim,
               std::vector<int> compute_capabilities_of_ranks,
-              std::function<void(const std::string&)> log)
+              std::function<void(const std::string&)> warn,
+              std::function<void(const std::string&)> report)
       : library{nccl_library},
         claim{std::move(device_claim)},
         compute_capabilities{std::move(compute_capabilities_of_ranks)},
         watch{library, claim.device(), *this},
         batch{std::make_shared<nccl::Batch>(library, claim, watch)},
-        log_{std::move(log)},
+        warn_{std::move(warn)},
+        report_{std::move(report)},
         may_warn_of_order_{!has_implicit_order(library)} {}
 
   /// Returns an event. Events are kept for later calls, because it takes CUDA longer to create one
@@ -67,10 +71,17 @@ struct NcclContext final : nccl::CallWatch::Owner {
   }
 
   /// Aborts communicators, and waits for a limited time.
-  /// @return Those that were left behind, as Abort::wait() returns them. The log has them too.
-  std::string abort(std::span<nccl::Communicator* const> comms) noexcept;
-  /// Aborts all communicators of the mesh.
-  std::string abort() noexcept;
+  /// Reports those that are left behind; see left_behind().
+  void abort(std::span<nccl::Communicator* const> comms) noexcept;
+  /// Aborts all communicators of the mesh, unless the watch does so already, and waits for a limited
+  /// time.
+  void abort() noexcept;
+  /// Returns all communicators that were left behind, as Abort::wait() returns them; empty if there
+  /// are none.
+  [[nodiscard]] std::string left_behind() {
+    const std::lock_guard lock{mutex_};
+    return left_behind_;
+  }
 
   /// Sets what tells the watch why all communicators must be aborted. The thread of the watch calls
   /// the function until the release.
@@ -81,14 +92,19 @@ struct NcclContext final : nccl::CallWatch::Owner {
 
   std::string reason_to_abort() override {
     const std::lock_guard lock{reason_mutex_};
-    return reason_ ? reason_() : std::string{};
+    try {
+      return reason_ ? reason_() : std::string{};
+    } catch (const std::exception&) {
+      return {};  // the device has failed, which the program learns by its next call
+    }
   }
   std::unique_ptr<nccl::Abort> begin_abort(const std::string& why) override {
     const std::lock_guard lock{mutex_};
     return std::make_unique<nccl::Abort>(comms_, why, nccl::Abort::Frees::when_released);
   }
-  bool is_in_graphs(const std::string& name) override { return !graphs.alive(name).empty(); }
-  void warn(const std::string& text) noexcept override;
+  bool is_in_graphs(const std::string& name) override { return graphs.holds(name); }
+  void report(const std::string& text) noexcept override;
+  void note_left_behind(const std::string& names) noexcept override;
 
   /// Notes that a group queues work on its own stream. Warns once if the work on another group's
   /// own stream has no order with it, as far as rankmesh knows.
@@ -131,11 +147,12 @@ struct NcclContext final : nccl::CallWatch::Owner {
   static bool has_implicit_order(const nccl::Library& library);
 
   static constexpr std::size_t most_events = 256;
-  std::mutex mutex_;  // of the communicators
+  std::mutex mutex_;  // of the communicators, also of those that were left behind
   std::vector<nccl::Communicator*> comms_;
+  std::string left_behind_;
   std::mutex reason_mutex_;
   std::function<std::string()> reason_;
-  const std::function<void(const std::string&)> log_;
+  const std::function<void(const std::string&)> warn_, report_;
   bool may_warn_of_order_;
   std::vector<device::Event> events_;
   struct OwnWork {

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "error.hpp"
 
+#include <atomic>
+
 #include "common/settings.hpp"
+#include "fake_cuda.hpp"
 
 namespace fake {
 namespace {
 
 thread_local cudaError_t last_error = cudaSuccess;
+std::atomic<cudaError_t> fault{cudaSuccess};
 
 struct Text {
   cudaError_t code;
@@ -53,6 +57,8 @@ constexpr Text texts[] = {
     {cudaErrorSystemNotReady, "cudaErrorSystemNotReady", "system not yet initialized"},
     {cudaErrorSystemDriverMismatch, "cudaErrorSystemDriverMismatch",
      "system has unsupported display driver / cuda driver combination"},
+    {cudaErrorIllegalAddress, "cudaErrorIllegalAddress",
+     "an illegal memory access was encountered"},
     {cudaErrorUnknown, "cudaErrorUnknown", "unknown error"},
 };
 
@@ -72,6 +78,8 @@ cudaError_t record(cudaError_t error) {
   if (error != cudaSuccess && !broken("last_error")) last_error = error;
   return error;
 }
+
+cudaError_t device_fault() { return fault; }
 
 }  // namespace fake
 
@@ -94,5 +102,7 @@ const char* cudaGetErrorName(cudaError_t error) {
   const auto* text = fake::find(error);
   return text != nullptr ? text->name : "unrecognized error code";
 }
+
+void fake_cuda_fault(cudaError_t error) { fake::fault = error; }
 
 }  // extern "C"

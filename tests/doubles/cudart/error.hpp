@@ -13,4 +13,7 @@ cudaError_t record(cudaError_t error);
 // FAKE_CUDA_KEEP_NOT_READY=1 keeps it, as PyTorch and others expect of some versions of CUDA.
 cudaError_t not_ready();
 
+// What fake_cuda_fault has set.
+cudaError_t device_fault();
+
 }  // namespace fake

@@ -93,6 +93,7 @@ cudaError_t cudaEventQuery(cudaEvent_t handle) {
   if (!event) return record(cudaErrorInvalidResourceHandle);
   if (event->capture) return record(cudaErrorCapturedEvent);
   if (capture_forbids_queries()) return record(cudaErrorStreamCaptureUnsupported);
+  if (device_fault() != cudaSuccess) return record(device_fault());
   if (broken("event_query")) return cudaSuccess;
   return event->mark.reached() ? cudaSuccess : not_ready();
 }

@@ -28,6 +28,7 @@ cudaError_t cudaStreamQuery(cudaStream_t handle) {
   if (!stream) return record(cudaErrorInvalidResourceHandle);
   if (spoils_capture(*stream) || capture_forbids_queries())
     return record(cudaErrorStreamCaptureUnsupported);
+  if (device_fault() != cudaSuccess) return record(device_fault());
   return stream->idle() ? cudaSuccess : not_ready();
 }
 

@@ -45,8 +45,10 @@ class RANKMESH_API CallWatch {
     virtual std::unique_ptr<Abort> begin_abort(const std::string& why) = 0;
     /// Returns whether CUDA graphs hold operations of the group with this name.
     virtual bool is_in_graphs(const std::string& name) = 0;
-    /// Takes a warning for the log.
-    virtual void warn(const std::string& text) noexcept = 0;
+    /// Takes a report of an abnormal end, for the log.
+    virtual void report(const std::string& text) noexcept = 0;
+    /// Takes the names of communicators that were left behind, and reports them.
+    virtual void note_left_behind(const std::string& names) noexcept = 0;
   };
 
   /// A limit that never passes.
@@ -68,6 +70,10 @@ class RANKMESH_API CallWatch {
   void start(Deadline::Duration pause = usual_pause);
   /// Ends the thread, if it runs.
   void stop();
+
+  /// Waits until the thread does not abort communicators, for at most `limit`. Afterwards, it aborts
+  /// all of them only if its owner has a reason again.
+  void wait_for_abort_of_all(Deadline::Duration limit);
 
   /// Makes a call that may block.
   /// @param comms  The communicators that the call uses. If the program owns all of them, the call
@@ -91,8 +97,8 @@ class RANKMESH_API CallWatch {
   /// Begins a call that has no limit yet.
   void enter() { enter({}, no_limit); }
   /// Sets the communicators and the limit of the call that enter() has begun. `comms` must stay
-  /// valid until the next call of limit() or exit().
-  /// @throws TimeoutError if the communicators were aborted.
+  /// valid until exit(). Does nothing if communicators are being aborted: the thread must leave
+  /// NCCL's group before exit() waits for the abort and throws.
   void limit(std::span<Communicator* const> comms, Deadline::Duration limit);
   /// Ends the call.
   /// @throws TimeoutError if its communicators were aborted.
@@ -107,11 +113,18 @@ class RANKMESH_API CallWatch {
 
   void enter(std::span<Communicator* const> comms, Deadline::Duration limit) {
     comms_ = comms;
-    limit_.store(limit.count(), std::memory_order_release);
+    limit_.store(limit_of(comms, limit), std::memory_order_release);
     if ((state_.fetch_or(inside) & ending) != 0) [[unlikely]] {
       wait_for_abort();
       throw_timeout();
     }
+  }
+  // Communicators of the program have no limit. The thread does not ask them, because a call may
+  // return, and its communicators may end, while the thread looks at it.
+  static double limit_of(std::span<Communicator* const> comms, Deadline::Duration limit) {
+    for (const Communicator* comm : comms)
+      if (comm->is_owned()) return limit.count();
+    return no_limit.count();
   }
   // Returns whether the watch has aborted the communicators of the call.
   bool leave() noexcept {
