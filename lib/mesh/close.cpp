@@ -54,15 +54,25 @@ void meet_at_close(detail::MeshState& state, bool has_failed, const Agreement& a
   control.all().verify(activity, agreement);
 }
 
-// Aborts everything on the device, and breaks all groups.
-void abort_all(detail::MeshState& state, std::string why) {
+// Aborts everything on the device. Returns `why`, and what was left behind. The transports stay,
+// because operations in flight refer to their communicators.
+std::string abort_devices(detail::MeshState& state, std::string why) {
   state.runtime->device_calls.clear();
   if (state.device)
     if (const std::string left_behind = state.device->abort(); !left_behind.empty())
       why += "; NCCL communicators were left behind: " + left_behind;
-  // The transports stay until close(), because operations in flight refer to their communicators.
-  for (const auto& connection : state.connections) connection->mark_broken(Error{why});
   state.runtime->in_flight.abort_on_device(why);
+  return why;
+}
+
+// A rank that does not come has often left because of a mistake that its groups know.
+std::exception_ptr cause_of(const std::exception_ptr& failure, const detail::MeshState& state) {
+  try {
+    for (const auto& connection : state.connections) connection->guard().throw_if_ended();
+  } catch (const Error&) {
+    return std::current_exception();
+  }
+  return failure;
 }
 
 }  // namespace
@@ -158,11 +168,10 @@ void Mesh::close() {
     throw;  // the mesh stays open
   } catch (...) {
     state.mark_closed();  // MPI_Finalize frees the communicators
+    const std::exception_ptr cause = cause_of(std::current_exception(), state);
     // The program may wait for its streams next, and cannot call abort() any more.
-    abort_all(state, "close() of the mesh has failed");
-    // A rank that does not come has often left because of a mistake that its groups know.
-    for (const auto& connection : state.connections) connection->guard().throw_if_ended();
-    throw;
+    (void)abort_devices(state, "close() of the mesh has failed");
+    std::rethrow_exception(cause);
   }
   std::exception_ptr failure;  // after any failure, MPI's communicators are still closed
   end_receives(*state.runtime, nullptr, state.deadline(), failure);
@@ -186,7 +195,8 @@ void Mesh::close() {
 
 void Mesh::abort() {
   detail::MeshState& state = open_state("abort");
-  abort_all(state, "the mesh was aborted");
+  const std::string why = abort_devices(state, "the mesh was aborted");
+  for (const auto& connection : state.connections) connection->mark_broken(Error{why});
 }
 
 }  // namespace rankmesh

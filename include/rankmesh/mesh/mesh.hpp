@@ -298,8 +298,8 @@ class RANKMESH_API Mesh : public MeshNearMisses {
   /// @throws MismatchError if a CUDA graph of any rank still contains operations of the mesh. The
   /// text is the same on every rank. The mesh then stays open; destroy the graphs and call close()
   /// again.
-  /// @throws TimeoutError if some ranks do not take part. The error names the missing ranks. The mesh
-  /// is closed then, and its NCCL communicators are aborted.
+  /// @throws TimeoutError if some ranks do not take part. The error names the missing ranks. The
+  /// mesh is closed then, and its NCCL communicators are aborted.
   void close();
   /// Returns whether close() has closed the mesh.
   [[nodiscard]] bool is_closed() const;

@@ -114,6 +114,15 @@ bool Communicator::is_ready() const {
                   native_->handle);
   if (state == ncclInProgress) return false;
   library_->check(state, name().c_str(), native_->handle);
+  // Before 2.26, a poll does not join the thread that has carried out the call, whose group stays
+  // the current one: the next call of this thread on another communicator would carry it out again,
+  // or be refused (ncclCommGetAsyncError in src/init.cc). Other calls join it
+  // (ncclCommEnsureReady).
+  constexpr int first_with_polls_that_join = 22600;
+  if (library_->version() < first_with_polls_that_join) {
+    int size = 0;
+    (void)library_->CommCount(native_->handle, &size);  // may fail after ncclCommFinalize
+  }
   is_in_progress_ = false;
   return true;
 }

@@ -73,8 +73,8 @@ struct NcclContext final : nccl::CallWatch::Owner {
   /// Aborts communicators, and waits for a limited time.
   /// Reports those that are left behind; see left_behind().
   void abort(std::span<nccl::Communicator* const> comms) noexcept;
-  /// Aborts all communicators of the mesh, unless the watch does so already, and waits for a limited
-  /// time.
+  /// Aborts all communicators of the mesh, unless the watch does so already, and waits for a
+  /// limited time.
   void abort() noexcept;
   /// Returns all communicators that were left behind, as Abort::wait() returns them; empty if there
   /// are none.

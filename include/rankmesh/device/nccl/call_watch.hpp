@@ -71,8 +71,8 @@ class RANKMESH_API CallWatch {
   /// Ends the thread, if it runs.
   void stop();
 
-  /// Waits until the thread does not abort communicators, for at most `limit`. Afterwards, it aborts
-  /// all of them only if its owner has a reason again.
+  /// Waits until the thread does not abort communicators, for at most `limit`. Afterwards, it
+  /// aborts all of them only if its owner has a reason again.
   void wait_for_abort_of_all(Deadline::Duration limit);
 
   /// Makes a call that may block.
