@@ -305,7 +305,8 @@ class RANKMESH_API Mesh : public MeshNearMisses {
   [[nodiscard]] bool is_closed() const;
   /// Aborts all NCCL communicators in one call, without waiting for other ranks. All groups of the
   /// mesh are broken afterwards, even for operations on host memory. Local. Call abort() on a rank
-  /// that has detected a failure. The other ranks get an error from their next operation.
+  /// that has detected a failure. NCCL tells ranks on other nodes (not in 2.26 and 2.27), but
+  /// nobody on the same node: the option `device_deadline` ends the operations of these ranks.
   void abort();
 
  private:
