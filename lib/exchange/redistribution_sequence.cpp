@@ -102,6 +102,7 @@ class Transfer final : public rankmesh::detail::MessageSequence {
     }
   }
   void give_up() noexcept override { direct_.give_up(); }
+  [[nodiscard]] bool calls_program() const override { return state_->options.progress != nullptr; }
   [[nodiscard]] bool is_in_mpi() const override {
     return sends_.is_in_mpi() || receives_.is_in_mpi() || direct_.is_in_mpi();
   }

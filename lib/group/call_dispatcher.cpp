@@ -38,20 +38,14 @@ std::string function_of(const Call& call) {
 
 }  // namespace
 
-void CallLock::enter_slowly(MeshRuntime& runtime) {
-  MeshLock& lock = runtime.lock;
-  if (lock.enter_at_poll()) return;  // for example a transport of the program, in its test()
-  if (lock.guest.load() == std::this_thread::get_id())
-    throw UsageError{fmt::format("a function that an operation of a mesh calls uses the same mesh "
+bool CallLock::enter_slowly(MeshRuntime& runtime) {
+  if (runtime.lock.enter_at_poll()) return true;  // of a transport of the program, in its test()
+  if (runtime.lock.enter_after_guests()) return false;
+  if (InFunction::is_entered())
+    throw UsageError{fmt::format("a function that an operation calls uses a mesh that is in a call "
                                  "(rank {})",
                                  runtime.facts.rank.value()),
                      "use another mesh in this function, or use the mesh after the operation"};
-  const auto is_free = [&] { return !lock.busy.test_and_set(std::memory_order_acquire); };
-  while (lock.guests.load() != 0) {
-    if (is_free()) return;
-    std::this_thread::yield();
-  }
-  if (is_free()) return;  // the guest has left meanwhile
   throw UsageError{fmt::format("two threads use one mesh at the same time (rank {})",
                                runtime.facts.rank.value()),
                    "issue all operations from one thread, or guard the mesh with a mutex"};
@@ -207,6 +201,8 @@ void CallDispatcher::run_on_host(const Call& call) {
   if (transport.is_polled(call)) return transport.run(call, *this);
   if (runtime_->facts.deadline) return run_polled(call);
   if (!runtime_->slow_path.any()) return transport.run(call, *this);
+  // Another thread may have issued polled operations, for which this call must wait, too.
+  runtime_->in_flight.continue_in_this_thread();
   const auto meshes = EverythingInFlight::instance().with_polled_of_this_thread();
   if (meshes.empty()) return transport.run(call, *this);
   // Polled operations make progress only in calls of rankmesh. A message waits in rankmesh instead
@@ -225,7 +221,11 @@ void CallDispatcher::finish_polled_collectives(
     const std::vector<std::shared_ptr<MeshRuntime>>& meshes) {
   for (const auto& mesh : meshes) {
     std::optional<GuestLock> lock;
-    if (mesh != runtime_ && !lock.emplace(*mesh).is_held()) continue;
+    std::optional<AtPoll> own;  // the wait opens only the other mesh
+    if (mesh != runtime_) {
+      if (!lock.emplace(*mesh).is_held()) continue;
+      own.emplace(&runtime_->lock);
+    }
     mesh->in_flight.finish_polled(mesh->control->monitor);
   }
 }
@@ -291,12 +291,15 @@ void CallDispatcher::poll(WaitPoint point, const std::function<bool()>& done) {
 }
 
 void CallDispatcher::start_on_host(const Call& call, AsyncOperation& operation) {
-  if (size_ == 1 || !LoweredCall::is_needed(call)) {
-    operation.begin(transport_for(call).start(call));
-    return;
-  }
+  const auto start = [&](const Call& carried) {
+    Transport& transport = transport_for(carried);
+    operation.calls_program =
+        carried.user != nullptr || transport.carrier() >= record::Carrier::first_of_program;
+    return transport.start(carried);
+  };
+  if (size_ == 1 || !LoweredCall::is_needed(call)) return operation.begin(start(call));
   auto lowered = std::make_unique<LoweredCall>(call, self_, size_);
-  auto pending = transport_for(lowered->call()).start(lowered->call());
+  auto pending = start(lowered->call());
   operation.begin(std::make_unique<LoweredPending>(std::move(lowered), std::move(pending)));
 }
 

@@ -10,29 +10,6 @@
 #include "rankmesh/mpi/error.hpp"
 
 namespace rankmesh::detail {
-namespace {
-
-// Opens the mesh of a wait to this thread between two polls.
-class AtPoll {
- public:
-  explicit AtPoll(MeshLock* lock) : lock_{lock} {
-    if (lock_ != nullptr && !lock_->busy.test(std::memory_order_relaxed)) lock_ = nullptr;
-    if (lock_ != nullptr) lock_->at_poll.store(std::this_thread::get_id());
-  }
-  // A call that entered the mesh meanwhile has left it free.
-  ~AtPoll() {
-    if (lock_ == nullptr) return;
-    lock_->at_poll.store(std::thread::id{});
-    lock_->busy.test_and_set(std::memory_order_acquire);
-  }
-  AtPoll(const AtPoll&) = delete;
-  AtPoll& operator=(const AtPoll&) = delete;
-
- private:
-  MeshLock* lock_;  // null if the mesh is free
-};
-
-}  // namespace
 
 EverythingInFlight& EverythingInFlight::instance() {
   // It is never destroyed, because meshes may be destroyed after the objects of all files.
@@ -87,7 +64,9 @@ std::shared_ptr<MeshRuntime> EverythingInFlight::next_of_this_thread(std::size_t
   const std::lock_guard lock{mutex_};
   while (place < runtimes_.size()) {
     MeshRuntime* const runtime = runtimes_[place++];
-    if (runtime->in_flight.is_of_this_thread())
+    // A blocking call does not take over the operations of the mesh, but its peers may need them.
+    const bool waits_here = runtime->lock.at_poll.load() == std::this_thread::get_id();
+    if (waits_here || runtime->in_flight.is_of_this_thread())
       if (auto shared = runtime->weak_from_this().lock()) return shared;
   }
   return nullptr;

@@ -85,6 +85,7 @@ std::shared_ptr<AsyncOperation> CallDispatcher::operation_of(
   operation->point = point_of(description, {});  // each wait adds the members for which it waits
   operation->sequence = sequence.get();
   operation->is_polled = true;
+  operation->calls_program = sequence->calls_program();
   operation->pending = std::move(sequence);
   return operation;
 }

@@ -143,6 +143,7 @@ bool OperationsInFlight::test(AsyncOperation& operation) {
     forget(operation);
   };
   try {
+    const InFunction mark;
     if (!operation.pending->test()) return false;
   } catch (const FailedReduction& error) {
     operation.connection->mark_broken(error);
@@ -236,7 +237,8 @@ void OperationsInFlight::advance() {
        --left) {
     if (++next_ >= list_.size()) next_ = 0;
     const std::shared_ptr<AsyncOperation> operation = list_[next_];
-    if (operation->is_counted) (void)look(operation);
+    const bool may_enter = !operation->calls_program || !InFunction::is_entered();
+    if (operation->is_counted && may_enter) (void)look(operation);
   }
 }
 

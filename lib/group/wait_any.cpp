@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -15,17 +17,18 @@
 namespace rankmesh {
 namespace {
 
-using Operations = std::vector<const detail::AsyncOperation*>;
+// A function of the program may end one of the Works meanwhile.
+using Operations = std::vector<std::shared_ptr<const detail::AsyncOperation>>;
 
 constexpr std::size_t most_names = 4;
 constexpr std::chrono::milliseconds between_notes{100};
 
 // The wait of this rank, as its members in the mesh of the wait see it. No member waits at the same
 // point, so each is described by what it does.
-WaitPoint point_of(const Operations& operations) {
+WaitPoint point_of(const Operations& operations, Rank self) {
   WaitPoint point;
   std::vector<std::string> names;
-  for (const detail::AsyncOperation* operation : operations) {
+  for (const auto& operation : operations) {
     if (names.size() < most_names) names.push_back(operation->point.activity);
     for (const int member : operation->point.members)
       if (std::ranges::find(point.members, member) == point.members.end())
@@ -36,7 +39,8 @@ WaitPoint point_of(const Operations& operations) {
           ? names.front()
           : fmt::format("wait_any of {} operations: {}{}", operations.size(),
                         fmt::join(names, "; "), operations.size() > names.size() ? "; ..." : "");
-  point.key = hash_bytes(point.activity).low;
+  // Members that wait for the same operations must not end with this wait, which may be short.
+  point.key = hash_bytes(fmt::format("{} of rank {}", point.activity, self.value())).low;
   point.may_repeat = true;
   return point;
 }
@@ -50,7 +54,7 @@ std::optional<std::size_t> wait_any(std::span<Work> works, Deadline::Duration ti
     if (work.operation_ == nullptr) continue;
     if (work.operation_->is_deferred) work.wait();  // which throws
     if (runtime == nullptr) runtime = work.runtime_;
-    if (work.runtime_ == runtime) operations.push_back(work.operation_.get());
+    if (work.runtime_ == runtime) operations.push_back(work.operation_);
   }
   if (runtime == nullptr) return std::nullopt;
   // An operation that has failed keeps its error for its own wait.
@@ -68,16 +72,16 @@ std::optional<std::size_t> wait_any(std::span<Work> works, Deadline::Duration ti
     if (ended == works.end()) ended = std::ranges::find_if(works, has_ended);
     if (ended != works.end() || !next_notes.passed()) return ended != works.end();
     next_notes = Deadline{between_notes};
-    for (const detail::AsyncOperation* operation : operations)
-      monitor.require_not_given_up(operation->point);
+    for (const auto& operation : operations) monitor.require_not_given_up(operation->point);
     return false;
   };
   if (ended == works.end()) {
-    WaitPoint point = point_of(operations);
+    WaitPoint point = point_of(operations, runtime->facts.rank);
     point.limit = TimeLimit::argument;
     monitor.wait(look, point, Deadline{timeout});
   }
-  if (!ended->operation_->failure.empty()) ended->wait(timeout);  // which throws
+  // This throws. A loop of wait_any goes on with the other operations.
+  if (!ended->operation_->failure.empty()) std::exchange(*ended, Work{}).wait(timeout);
   (void)ended->test_alone();
   return ended - works.begin();
 }

@@ -7,7 +7,8 @@ namespace rankmesh {
 
 bool Work::test() {
   if (test_alone()) return true;
-  const detail::Attended attended{*operation_};
+  const auto operation = operation_;  // a function of the program may end this Work meanwhile
+  const detail::Attended attended{*operation};
   detail::advance_between_tests();
   return false;
 }
@@ -25,19 +26,22 @@ bool Work::test_alone() {
 
 void Work::wait() {
   if (operation_ == nullptr) return;
-  const detail::CallLock lock{*runtime_};
-  if (operation_->is_on_device && operation_->pending != nullptr && operation_->failure.empty())
-    operation_->pending->order_before(operation_->stream);
+  const auto runtime = runtime_;  // both must outlive the lock
+  const auto operation = operation_;
+  const detail::CallLock lock{*runtime};
+  if (operation->is_on_device && operation->pending != nullptr && operation->failure.empty())
+    operation->pending->order_before(operation->stream);
   else
-    runtime_->in_flight.wait(*operation_, runtime_->control->monitor,
-                             Deadline{operation_->connection->group.timeout});
+    runtime->in_flight.wait(*operation, runtime->control->monitor,
+                            Deadline{operation->connection->group.timeout});
 }
 
 void Work::wait(Deadline::Duration timeout) {
   if (operation_ == nullptr) return;
-  const auto runtime = runtime_;  // it must outlive the lock
+  const auto runtime = runtime_;  // both must outlive the lock
+  const auto operation = operation_;
   const detail::CallLock lock{*runtime};
-  runtime->in_flight.wait(*operation_, runtime->control->monitor, Deadline{timeout},
+  runtime->in_flight.wait(*operation, runtime->control->monitor, Deadline{timeout},
                           TimeLimit::argument);
   operation_.reset();
   runtime_.reset();
@@ -45,10 +49,11 @@ void Work::wait(Deadline::Duration timeout) {
 
 bool Work::cancel() {
   if (operation_ == nullptr) return false;
-  const auto runtime = runtime_;  // it must outlive the lock
+  const auto runtime = runtime_;  // both must outlive the lock
+  const auto operation = operation_;
   const detail::CallLock lock{*runtime};
   const bool was_cancelled = runtime->in_flight.cancel(
-      *operation_, runtime->control->monitor, Deadline{operation_->connection->group.timeout});
+      *operation, runtime->control->monitor, Deadline{operation->connection->group.timeout});
   operation_.reset();
   runtime_.reset();
   return was_cancelled;

@@ -18,11 +18,14 @@ namespace rankmesh::detail {
 MeshState::~MeshState() {
   // A child process that was forked must not speak for the rank, whose memory it shares.
   const bool is_rank = ::getpid() == process;
+  // Another thread may be advancing the operations, which are about to be abandoned.
+  const bool is_entered = is_rank && runtime->lock.enter_after_guests();
   if (is_rank) end_on_peers();
   runtime->in_flight.abandon();
   // In a child, a thread that does not exist may hold the lock.
   if (is_rank) runtime->device_calls.clear();
   runtime->batch.abandon("the mesh is gone");
+  if (is_entered) runtime->lock.busy.clear(std::memory_order_release);
   mark_closed();  // because the program may still hold groups
   if (device == nullptr) return;
   if (is_rank)

@@ -279,6 +279,7 @@ void ExchangeGuard::stay() {
   NoteGuard::stay();
   std::ranges::fill(departures_, Departure{});
   std::ranges::fill(reports_, std::string{});
+  reports_end_.reset();
 }
 
 void ExchangeGuard::compare_at_close() {

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "rankmesh/mpi/error.hpp"
+#include "wait/detail/progress.hpp"
 
 namespace rankmesh {
 namespace {
@@ -25,6 +26,7 @@ class ProgramTransport::PendingCall final : public Pending {
     calling([&] { carried_ = transport.own_->start(call); });
   }
   bool test() override {
+    const detail::InFunction mark;
     bool is_complete = false;
     calling([&] { is_complete = carried_ == nullptr || carried_->test(); });
     return is_complete;
@@ -59,8 +61,18 @@ std::string ProgramTransport::why_not(const Call& call) const {
   return own_->why_not(call);
 }
 
+// `why` counts, and not what else goes wrong. Nobody could catch an exception.
+void ProgramTransport::give_up(const Error& why) {
+  const detail::InFunction mark;
+  try {
+    own_->give_up(why);
+  } catch (...) {
+  }
+}
+
 void ProgramTransport::run(const Call& call, Waiter& waiter) {
   mpi::require_not_finalised();
+  const detail::InFunction mark;
   try {
     own_->run(call, waiter);
   } catch (...) {
@@ -70,6 +82,7 @@ void ProgramTransport::run(const Call& call, Waiter& waiter) {
 
 std::unique_ptr<Pending> ProgramTransport::start(const Call& call) {
   mpi::require_not_finalised();
+  const detail::InFunction mark;
   if (is_on_device(call)) return own_->start(call);
   if (!supports(call)) return mpi_.start(call);
   return std::make_unique<PendingCall>(call, *this);

@@ -16,24 +16,32 @@ std::atomic<void (*)(MeshLock*)> advance_function{nullptr};
 constexpr std::chrono::microseconds gap_in_loop{10};
 constexpr int tests_before_yield = 4;
 
-// Whether this thread is in advance_everything(), in a function of the program that an operation
-// calls.
-thread_local bool is_advancing = false;
+thread_local bool is_in_function = false;
 
 }  // namespace
 
+bool MeshLock::enter_after_guests() noexcept {
+  const auto is_free = [&] { return !busy.test_and_set(std::memory_order_acquire); };
+  while (guests.load() != 0 && guest.load() != std::this_thread::get_id()) {
+    if (is_free()) return true;
+    std::this_thread::yield();
+  }
+  return is_free();  // the guest has left meanwhile
+}
+
+InFunction::InFunction() noexcept : before_{std::exchange(is_in_function, true)} {}
+InFunction::~InFunction() { is_in_function = before_; }
+bool InFunction::is_entered() noexcept { return is_in_function; }
+
 void advance_everything(MeshLock* waiting) noexcept {
-  const auto advance = advance_function.load(std::memory_order_acquire);
-  if (advance == nullptr) return;
-  const bool before = std::exchange(is_advancing, true);
-  advance(waiting);
-  is_advancing = before;
+  if (const auto advance = advance_function.load(std::memory_order_acquire); advance != nullptr)
+    advance(waiting);
 }
 
 void advance_everything() noexcept { advance_everything(nullptr); }
 
 void advance_between_tests() noexcept {
-  if (is_advancing) return;  // the caller continues
+  if (is_in_function) return;  // the caller continues
   using Clock = std::chrono::steady_clock;
   static thread_local Clock::time_point last_end{};
   static thread_local int in_loop = 0;

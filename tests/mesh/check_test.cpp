@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -374,4 +375,21 @@ TEST_CASE("check: errors of the program's communicators reach the program's hand
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
   MPI_Comm_free(&own);
   MPI_Errhandler_free(&counting);
+}
+
+TEST_CASE("two meshes that adopt one communicator under one name lose no messages") {
+  NEEDS_RANKS(2);
+  Adopted a{checked(20)};
+  Mesh other{MPI_COMM_WORLD, "dp=auto", checked(20)};
+  const auto again = other.adopt(a.comm, "all");
+  for (int round = 0; round < 20; ++round) {
+    int mine = rank(), first = -1, second = -1;
+    Work receive = a.group->recv_async(std::span{&first, 1}, prev, 1);
+    Work send = again->send_async(std::span{&mine, 1}, next, 2);
+    again->recv(std::span{&second, 1}, prev, 2);
+    a.group->send(std::span{&mine, 1}, next, 1);
+    receive.wait();
+    send.wait();
+    CHECK(first == second);
+  }
 }

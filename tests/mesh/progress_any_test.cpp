@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <span>
+#include <thread>
 #include <vector>
 
 #include "rankmesh/rankmesh.hpp"
@@ -59,5 +60,24 @@ TEST_CASE("wait_any ends with the error of one operation, or after its time limi
   tp.send(std::vector{5}, next, 1);
   CHECK(wait_any(works) == std::size_t{0});  // the group still works
   CHECK(first[0] == 5);
+  mesh.close();
+}
+
+TEST_CASE("a wait_any that times out ends no wait_any of other members") {
+  NEEDS_RANKS(3);
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", MeshOptions{.check = false}};
+  auto& tp = mesh["tp"];
+  std::vector<int> values(1 << 16, 1);
+  if (rankmesh_test::rank() == size() - 1)
+    std::this_thread::sleep_for(std::chrono::milliseconds{1000});
+  std::vector<Work> works(1);
+  works[0] = tp.all_reduce_async(std::span{values});
+  if (rankmesh_test::rank() == 0) {
+    const auto error =
+        thrown_by<TimeoutError>([&] { (void)wait_any(works, Deadline::Duration{0.3}); });
+    CHECK_CONTAINS(error.message(), "tp.all_reduce");
+  }
+  CHECK(wait_any(works, std::chrono::seconds{20}) == std::size_t{0});
+  CHECK(values[0] == size());
   mesh.close();
 }

@@ -99,7 +99,8 @@ class RANKMESH_API Work {
 /// @param timeout  The time limit in seconds.
 /// @return The index of the Work whose operation is complete; the Work refers to no operation
 /// afterwards. Nothing if no Work refers to an operation.
-/// @throws the exception with which one of the operations failed.
+/// @throws the exception with which one of the operations failed. Its Work refers to no operation
+/// afterwards, so the next call waits for the other ones.
 /// @throws UsageError if one of the operations belongs to an NcclGroup that has not ended.
 /// @throws TimeoutError if no operation is complete when `timeout` passes, or if a rank that one of
 /// them needs has ended or given up. The operations continue.

@@ -82,15 +82,22 @@ class CallLock {
   /// @throws UsageError if another thread uses the mesh.
   explicit CallLock(MeshRuntime& runtime) : runtime_{runtime} {
     if (runtime.lock.busy.test_and_set(std::memory_order_acquire)) [[unlikely]]
-      enter_slowly(runtime);
+      was_at_poll_ = enter_slowly(runtime);
   }
-  [[gnu::always_inline]] ~CallLock() { runtime_.lock.busy.clear(std::memory_order_release); }
+  [[gnu::always_inline]] ~CallLock() {
+    if (was_at_poll_) [[unlikely]]
+      runtime_.lock.return_to_poll();
+    else
+      runtime_.lock.busy.clear(std::memory_order_release);
+  }
   CallLock(const CallLock&) = delete;
   CallLock& operator=(const CallLock&) = delete;
 
  private:
-  static void enter_slowly(MeshRuntime& runtime);
+  // Returns whether the mesh was at a poll of this thread.
+  static bool enter_slowly(MeshRuntime& runtime);
   MeshRuntime& runtime_;
+  bool was_at_poll_ = false;
 };
 
 /// Marks the mesh as in use by a thread that only advances operations. A call of another thread
@@ -103,15 +110,15 @@ class GuestLock {
     was_free_ = !lock_.busy.test_and_set(std::memory_order_acquire);
     was_at_poll_ = !was_free_ && lock_.enter_at_poll();
     if (is_held())
-      lock_.guest.store(std::this_thread::get_id());
+      before_ = lock_.guest.exchange(std::this_thread::get_id());
     else
       --lock_.guests;
   }
   ~GuestLock() {
     if (!is_held()) return;
-    lock_.guest.store(std::thread::id{});
+    lock_.guest.store(before_);
     if (was_at_poll_)
-      lock_.at_poll.store(std::this_thread::get_id());
+      lock_.return_to_poll();
     else
       lock_.busy.clear(std::memory_order_release);
     --lock_.guests;
@@ -124,6 +131,7 @@ class GuestLock {
  private:
   MeshLock& lock_;
   bool was_free_, was_at_poll_;
+  std::thread::id before_{};  // this thread, if it is a guest of the mesh already, and waits there
 };
 
 }  // namespace rankmesh::detail

@@ -23,6 +23,8 @@ class MessageSequence : public Pending {
  public:
   /// Is called when the sequence has failed and will never be complete.
   virtual void give_up() noexcept {}
+  /// Returns whether test() calls functions of the program.
+  [[nodiscard]] virtual bool calls_program() const { return false; }
   /// Returns the members whose messages are not complete. A wait names only these members.
   [[nodiscard]] virtual std::vector<RankInGroup> unfinished() const = 0;
   /// Returns a number that grows when unfinished() has changed.

@@ -35,6 +35,7 @@ struct AsyncOperation {
   bool is_listed = false;               ///< It is in the list of its mesh.
   bool is_attended = false;             ///< See Attended.
   bool is_counted = false;              ///< See EverythingInFlight::count().
+  bool calls_program = false;           ///< Its test() calls functions of the program.
   MessageSequence* sequence = nullptr;  ///< `pending`, if it is a sequence; else null.
   std::unique_ptr<Pending> pending;     ///< Null before it is issued, and after it has ended.
   std::shared_ptr<void> kept;           ///< Buffers that were moved into the operation.

@@ -15,6 +15,7 @@
 #include "rankmesh/mpi/communicator.hpp"
 #include "rankmesh/mpi/error.hpp"
 #include "rankmesh/wait/mpi_memory.hpp"
+#include "transport/detail/own_tags.hpp"
 #include "wait/detail/control_plane.hpp"
 
 namespace rankmesh::detail {
@@ -93,7 +94,7 @@ class NodeMembers {
   }
 
  private:
-  static constexpr int tag = 2;  // of no other messages on the communicator
+  static constexpr int tag = node_tag;
 
   NodeMembers(ControlPlane& control, const std::vector<Rank>& ranks)
       : control_{control}, comm_{control.comm()}, ranks_{RankSet::of(ranks)} {

@@ -14,7 +14,8 @@
 namespace rankmesh::detail {
 
 /// Compares nothing. Members wait for each other in a barrier of MPI, and MPI's transport counts
-/// the calls. A transport that compares calls itself tells the members by this guard what it has
+/// the calls. So meet() does not learn what the other members do, who must use the same form of a
+/// call. A transport that compares calls itself tells the members by this guard what it has
 /// found.
 class BarrierGuard final : public NoteGuard {
  public:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The tags of the messages with which members compare their calls.
+// The tags of rankmesh's own messages on the communicator of a group.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,12 @@ struct GroupKey {
   std::uint64_t mesh = 0;   ///< Of the mesh; differs between meshes.
 
   // The tags are greater than the tags of the program (see max_tag) and less than the tags of
-  // control queues.
+  // control queues. If two groups on one communicator have the same tag, one of them receives
+  // messages of the other one, recognises them by their mark, and drops them, so they are lost.
+  // Therefore the tag depends on the group and on the mesh.
 
   /// The tag of MessageGuard.
-  [[nodiscard]] int header_tag() const { return first_tag + 2 * static_cast<int>(group % tags); }
+  [[nodiscard]] int header_tag() const { return first_tag + 2 * static_cast<int>(mark() % tags); }
   /// The tag of NoteGuard.
   [[nodiscard]] int note_tag() const { return header_tag() + 1; }
   /// The first word of each message.
@@ -26,6 +28,9 @@ struct GroupKey {
   static constexpr int first_tag = 16384;
   static constexpr std::uint64_t tags = 1800;
 };
+
+/// The tag of NodeMembers on the communicator of a group.
+inline constexpr int node_tag = 19992;
 
 /// The tags of the messages between the nodes of a group (see levels::Messages).
 /// @param is_odd  whether the number of the piece is odd: two pieces can be in flight.

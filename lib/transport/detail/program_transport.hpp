@@ -37,7 +37,7 @@ class ProgramTransport final : public Transport {
   /// Starts a call. If the transport has no form with _async, it runs over MPI, because members
   /// that use this form have chosen another transport.
   [[nodiscard]] std::unique_ptr<Pending> start(const Call& call) override;
-  void give_up(const Error& why) override { own_->give_up(why); }
+  void give_up(const Error& why) override;
 
  private:
   class PendingCall;
