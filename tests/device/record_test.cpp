@@ -25,18 +25,18 @@ using test_platform::on_device;
 
 namespace {
 
-// Returns the calls on device memory that this rank has recorded in its only mesh.
+// Returns the calls on device memory that this rank has recorded in its newest mesh. Meshes that
+// other cases did not close have records, too.
 std::vector<record::Call> device_calls() {
   const auto sources = record::sources_of_process(getpid());
-  for (const record::Record& found : record::read_all(sources).records) {
-    if (found.process_id != getpid()) continue;
-    std::vector<record::Call> calls = found.calls;
-    std::erase_if(calls, [](const record::Call& call) {
-      return !call.descriptor.has(CallDescriptor::on_device);
-    });
-    return calls;
-  }
-  return {};
+  auto records = record::read_all(sources).records;
+  std::erase_if(records, [](const record::Record& found) { return found.process_id != getpid(); });
+  if (records.empty()) return {};
+  auto calls = std::ranges::max_element(records, {}, &record::Record::opened_at)->calls;
+  std::erase_if(calls, [](const record::Call& call) {
+    return !call.descriptor.has(CallDescriptor::on_device);
+  });
+  return calls;
 }
 
 }  // namespace
