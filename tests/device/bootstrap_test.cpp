@@ -267,6 +267,7 @@ TEST_CASE("the next call throws an asynchronous error, and the group is broken")
   SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
   MeshOptions options = short_timeout();
   options.check = false;  // which waits for the members that have not found the error
+  options.device_deadline = Deadline::Duration{1};  // NCCL tells nobody on the same node
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
   auto& tp = mesh["tp"];
   const device::DeviceBuffer<float> value{std::span<const float>{std::vector<float>{1}}};

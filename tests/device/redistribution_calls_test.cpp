@@ -269,6 +269,7 @@ TEST_CASE(
 
 TEST_CASE(
     "the memory for messages stays until the work that uses it has ended, after an abort too") {
+  NEEDS_AT_MOST_RANKS(3);  // the abort waits for its limit
   SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
   const TensorTransfer moved =
