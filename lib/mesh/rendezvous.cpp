@@ -12,7 +12,7 @@
 #include "rankmesh/base/hash.hpp"
 #include "rankmesh/mpi/error.hpp"
 #include "wait/detail/rank_texts.hpp"
-#include "wait/detail/send_and_forget.hpp"
+#include "wait/detail/small_messages.hpp"
 
 namespace rankmesh::detail {
 namespace {

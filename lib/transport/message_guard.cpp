@@ -9,13 +9,10 @@
 #include <fmt/format.h>
 
 #include "rankmesh/base/error.hpp"
-#include "rankmesh/mpi/error.hpp"
-#include "wait/detail/send_and_forget.hpp"
+#include "wait/detail/small_messages.hpp"
 
 namespace rankmesh::detail {
 namespace {
-
-using mpi::check;
 
 // NCCL matches messages only by their order, so messages on device memory have no tag.
 constexpr std::int64_t no_tag = -1;
@@ -138,20 +135,8 @@ void MessageGuard::send(int member, const Header& header) const {
 }
 
 void MessageGuard::receive() {
-  MPI_Comm comm = comm_.native();
-  const int tag = members_.key.header_tag();
-  for (;;) {
-    int there = 0;
-    MPI_Status status;
-    check(MPI_Iprobe(MPI_ANY_SOURCE, tag, comm, &there, &status), "MPI_Iprobe");
-    if (there == 0) return;
-    int bytes = 0;
-    check(MPI_Get_count(&status, MPI_BYTE, &bytes), "MPI_Get_count");
-    if (bytes != sizeof(Header)) return;  // a message of the program
-    Arrived arrived{status.MPI_SOURCE, {}};
-    check(MPI_Recv(&arrived.header, sizeof(Header), MPI_BYTE, status.MPI_SOURCE, tag, comm,
-                   MPI_STATUS_IGNORE),
-          "MPI_Recv");
+  while (const auto received = receive_if_arrived<Header>(comm_, members_.key.header_tag())) {
+    const Arrived arrived{received->from, received->message};
     if (arrived.header.mark != members_.key.mark()) continue;
     if (arrived.header.receives == takes_back)
       take_back(arrived);

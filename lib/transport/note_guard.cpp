@@ -5,12 +5,9 @@
 #include <cstring>
 #include <utility>
 
-#include "rankmesh/mpi/error.hpp"
-#include "wait/detail/send_and_forget.hpp"
+#include "wait/detail/small_messages.hpp"
 
 namespace rankmesh::detail {
-
-using mpi::check;
 
 void NoteGuard::refuse(const MismatchError& error) {
   if (failure_ != nullptr) return;  // another member has found it first
@@ -48,25 +45,14 @@ void NoteGuard::tell_all(NoteKind kind, std::string_view text, std::uint64_t clo
 }
 
 void NoteGuard::receive_notes() {
-  MPI_Comm comm = comm_.native();
-  const int tag = members_.key.note_tag();
-  for (;;) {
-    int there = 0;
-    MPI_Status status;
-    check(MPI_Iprobe(MPI_ANY_SOURCE, tag, comm, &there, &status), "MPI_Iprobe");
-    if (there == 0) return;
-    int bytes = 0;
-    check(MPI_Get_count(&status, MPI_BYTE, &bytes), "MPI_Get_count");
-    if (bytes != sizeof(Note)) return;  // a message of the program
-    Note note;
-    check(MPI_Recv(&note, sizeof note, MPI_BYTE, status.MPI_SOURCE, tag, comm, MPI_STATUS_IGNORE),
-          "MPI_Recv");
+  while (const auto received = receive_if_arrived<Note>(comm_, members_.key.note_tag())) {
+    const Note& note = received->message;
     // The attempts to close a mesh are collective, so an attempt that has failed on one rank has
     // failed on all of them.
     if (note.mark != members_.key.mark() || note.attempt <= failed_attempts_) continue;
     std::string text{note.text, ::strnlen(note.text, sizeof note.text)};
     if (note.kind != NoteKind::finding)
-      take(status.MPI_SOURCE, note, std::move(text));
+      take(received->from, note, std::move(text));
     else if (failure_ == nullptr)
       failure_ = std::make_exception_ptr(MismatchError{std::move(text), mismatch_hint, false});
   }

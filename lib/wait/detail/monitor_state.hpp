@@ -11,7 +11,7 @@
 #include "rankmesh/mpi/communicator.hpp"
 #include "rankmesh/wait/rank_names.hpp"
 #include "rankmesh/wait/wait_monitor.hpp"
-#include "send_and_forget.hpp"
+#include "small_messages.hpp"
 #include "wait_context.hpp"
 #include "wait_messages.hpp"
 

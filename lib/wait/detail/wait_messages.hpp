@@ -11,8 +11,8 @@
 #include "base/detail/text.hpp"
 #include "rankmesh/base/index.hpp"
 #include "rankmesh/mpi/communicator.hpp"
-#include "rankmesh/mpi/error.hpp"
 #include "rankmesh/wait/wait_point.hpp"
+#include "small_messages.hpp"
 
 namespace rankmesh::detail {
 
@@ -100,29 +100,12 @@ inline Verdict verdict_of(const WaitPoint& point, const std::vector<Rank>& missi
   return verdict;
 }
 
-template <class Message>
-struct Received {
-  int from;
-  Message message;
-};
-
-/// Receives a message if one has arrived. The message must have exactly the size and the mark of a
-/// monitor's message: on a communicator that the program also uses, a message with the same tag may
-/// belong to the program.
+/// Receives a message of a monitor if one has arrived. On a communicator that the program also
+/// uses, a message with the same tag and size may belong to the program.
 template <class Message>
 std::optional<Received<Message>> receive(const mpi::CommunicatorView& comm, int tag) {
-  int there = 0;
-  MPI_Status status;
-  mpi::check(MPI_Iprobe(MPI_ANY_SOURCE, tag, comm.native(), &there, &status), "MPI_Iprobe");
-  if (there == 0) return std::nullopt;
-  int size = 0;
-  mpi::check(MPI_Get_count(&status, MPI_BYTE, &size), "MPI_Get_count");
-  if (size != sizeof(Message)) return std::nullopt;
-  Received<Message> received{status.MPI_SOURCE, {}};
-  mpi::check(MPI_Recv(&received.message, size, MPI_BYTE, received.from, tag, comm.native(),
-                      MPI_STATUS_IGNORE),
-             "MPI_Recv");
-  if (received.message.mark != wait_mark) return std::nullopt;
+  auto received = receive_if_arrived<Message>(comm, tag);
+  if (received && received->message.mark != wait_mark) return std::nullopt;
   return received;
 }
 
