@@ -32,11 +32,12 @@ TEST_CASE("variables that are not set or empty leave all values empty") {
         ScopedVariable{"RANKMESH_TIMEOUT"}, ScopedVariable{"RANKMESH_DEADLINE"},
         ScopedVariable{"RANKMESH_STALL"},   ScopedVariable{"RANKMESH_WATCHDOG"},
         ScopedVariable{"RANKMESH_LOG"},     ScopedVariable{"RANKMESH_NCCL_LIBRARY"},
-        ScopedVariable{"RANKMESH_NVTX"}};
+        ScopedVariable{"RANKMESH_NVTX"},    ScopedVariable{"RANKMESH_DEVICE_DEADLINE"}};
     for (const ScopedVariable& variable : variables) is_empty ? variable.set("") : variable.clear();
     const Settings settings = Settings::from_environment();
     CHECK(!settings.timeout);
     CHECK(!settings.deadline);
+    CHECK(!settings.device_deadline);
     CHECK(!settings.stall);
     CHECK(!settings.watchdog);
     CHECK(!settings.nvtx);
@@ -47,6 +48,8 @@ TEST_CASE("variables that are not set or empty leave all values empty") {
 
 TEST_CASE("each variable has its values") {
   const ScopedVariable deadline{"RANKMESH_DEADLINE", "2.5"};
+  const ScopedVariable device_deadline{"RANKMESH_DEVICE_DEADLINE", "7.5"};
+  CHECK(Settings::from_environment().device_deadline == Deadline::Duration{7.5});
   const ScopedVariable stall{"RANKMESH_STALL", "1e9"};
   const ScopedVariable watchdog{"RANKMESH_WATCHDOG", "0"};
   const ScopedVariable log{"RANKMESH_LOG", "off"};
@@ -88,6 +91,7 @@ TEST_CASE("a bad value of any variable is refused with its name, its values and 
       {"RANKMESH_TIMEOUT", "soon", "a positive number of seconds"},
       {"RANKMESH_DEADLINE", "0", "a positive number of seconds"},
       {"RANKMESH_DEADLINE", "2s", "a positive number of seconds"},
+      {"RANKMESH_DEVICE_DEADLINE", "0", "a positive number of seconds"},
       {"RANKMESH_STALL", "-30", "a positive number of seconds"},
       {"RANKMESH_STALL", "2,5", "a positive number of seconds"},
       {"RANKMESH_STALL", " 5", "a positive number of seconds"},
