@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -16,11 +17,15 @@ std::uint64_t key_of(const GroupDescription& group) {
   return hash_bytes(group.identity + group.ranks.to_string()).low | 1;  // 0 means not used
 }
 
-// Returns where the rank of a slot publishes its calls of a group, or null.
-std::atomic<std::uint64_t>* find(PublishedDeviceWork& work, std::uint64_t key) {
-  for (PublishedDeviceWork::Latest& latest : work.latest)
-    if (latest.group == key) return &latest.number;
-  return nullptr;
+// Returns the number of the latest call of a group that the rank of a slot has issued; nothing if
+// the slot has no space for the group.
+std::optional<std::uint64_t> latest_of(const PublishedDeviceWork& work, std::uint64_t key) {
+  for (const PublishedDeviceWork::Latest& latest : work.latest) {
+    const std::uint64_t group = latest.group;
+    if (group == key) return latest.number;
+    if (group == 0) return 0;
+  }
+  return std::nullopt;
 }
 
 // Returns where this rank publishes its calls of a group. Groups for which there is no space share
@@ -82,8 +87,10 @@ std::string DeviceWatch::missing_in(const IssuedOnDevice& stuck) const {
       is_elsewhere = true;
       continue;
     }
-    const auto* latest = find(board.device_work(*slot), key_of(group));
-    if (latest == nullptr || *latest < stuck.number) missing.push_back(member.value());
+    const auto latest = latest_of(board.device_work(*slot), key_of(group));
+    if (!latest)
+      return "the board has no space for more groups, so the missing ranks are not known";
+    if (*latest < stuck.number) missing.push_back(member.value());
   }
   std::string text = missing.empty()
                          ? "all of its members on this node have issued it"

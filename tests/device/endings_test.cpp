@@ -5,10 +5,12 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "device/endings.hpp"
 #include "device/test_platform.hpp"
@@ -195,6 +197,32 @@ TEST_CASE("an operation that does not end on the device ends at its own limit, o
     wait_for_all();
   }
   CHECK(test_platform::nccl().communicators == before);
+}
+
+TEST_CASE("nobody is called missing in groups for which the board has no space") {
+  NEEDS_RANKS(2);
+  NEEDS_AT_MOST_RANKS(3);
+  const auto warnings = std::make_shared<Warnings>();
+  MeshOptions options = options_with(warnings, 30);
+  options.device_deadline = Deadline::Duration{1};
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
+  const Stream stream = Stream::create();
+  const auto value = on_device<float>({1});
+  std::vector<std::shared_ptr<GroupCoordinator>> groups;
+  for (int i = 0; i < 65; ++i) {  // one more than the board has places for
+    groups.push_back(mesh.new_group(mesh["tp"].ranks().to_vector(), "g" + std::to_string(i)));
+    groups.back()->all_reduce(value.span(), stream);
+  }
+  stream.wait(Deadline{Deadline::Duration{30}});
+  wait_for_all();
+  const Deadline soon{Deadline::Duration{1 + more}};
+  if (rank() != 1) groups.back()->all_reduce(value.span(), stream);
+  while (warnings->all().empty() && !soon.passed())
+    std::this_thread::sleep_for(std::chrono::milliseconds{5});
+  CHECK_CONTAINS(warnings->all(), "so the missing ranks are not known");
+  wait_for_all();
+  mesh.abort();
+  wait_for_all();
 }
 
 TEST_CASE("a limit for the device does not disturb operations that end") {
