@@ -63,12 +63,10 @@ std::uint64_t NcclContext::note_own_work(const void* stream, const std::string& 
     may_warn_of_order_ = false;  // once is enough
     tell(warn_,
          fmt::format("operations of '{}' and '{}' run on streams of their own, without an order "
-                     "between them: "
-                     "if their kernels reach the devices in different orders, the ranks may wait "
-                     "for each other "
-                     "for ever. Wait for the first operation before the second one is issued "
-                     "(Work::wait()), or "
-                     "set NCCL_LAUNCH_ORDER_IMPLICIT=1 before NCCL is loaded (2.26, CUDA 12.3)",
+                     "between them: if their kernels reach the devices in different orders, the "
+                     "ranks may wait for each other for ever. Wait for the first operation before "
+                     "the second one is issued (Work::wait()), or set NCCL_LAUNCH_ORDER_IMPLICIT=1 "
+                     "before NCCL is loaded (2.26, CUDA 12.3)",
                      other->group, group));
     own_work_.clear();
     return 0;

@@ -70,8 +70,8 @@ struct NcclContext final : nccl::CallWatch::Owner {
     std::erase(comms_, &comm);
   }
 
-  /// Aborts communicators, and waits for a limited time.
-  /// Reports those that are left behind; see left_behind().
+  /// Aborts communicators, and waits for a limited time. Reports those that are left behind; see
+  /// left_behind().
   void abort(std::span<nccl::Communicator* const> comms) noexcept;
   /// Aborts all communicators of the mesh, unless the watch does so already, and waits for a
   /// limited time.
