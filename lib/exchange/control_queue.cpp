@@ -9,7 +9,7 @@
 #include "rankmesh/mpi/error.hpp"
 #include "rankmesh/mpi/node.hpp"
 #include "rankmesh/wait/mpi_memory.hpp"
-#include "wait/detail/rank_activities.hpp"
+#include "wait/detail/rank_status.hpp"
 
 namespace rankmesh::exchange {
 namespace {

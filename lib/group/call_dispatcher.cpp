@@ -60,11 +60,12 @@ CallDispatcher::CallDispatcher(std::string name, std::shared_ptr<Connection> con
       size_{connection_->size()},
       router_{runtime_->routes, connection_->host(), connection_->group,
               connection_->group.name_in_routes(name_)} {
-  recording = &connection_->recordings.host;
+  publication_.recording = connection_->recordings.host;
+  publication = &publication_;
   if (runtime_->control == nullptr) return;
   NodeBoard& board = runtime_->control->board();
-  published_call = &board.own_call();
-  label = board.label(name_);
+  publication_.current = &board.own().call;
+  publication_.label = board.label(name_);
 }
 
 CallDispatcher::~CallDispatcher() { lifetime_->is_over = true; }

@@ -48,8 +48,7 @@ IssuedOnDevice DeviceWatch::note(const std::shared_ptr<Connection>& connection,
     number = connection->last_device_call();
     if (connection->published_device_call == nullptr) {
       NodeBoard& board = control_->board();
-      connection->published_device_call =
-          place_of(board.device_work(board.own_slot()), key_of(connection->group));
+      connection->published_device_call = place_of(board.own().device, key_of(connection->group));
     }
     connection->published_device_call->store(number, std::memory_order_relaxed);
   }
@@ -60,7 +59,7 @@ std::string DeviceWatch::reason_to_abort(DeviceCalls& calls) {
   if (has_reported_) return {};
   NodeBoard& board = control_->board();
   for (std::size_t slot = 0; slot < board.ranks().size(); ++slot)
-    if (const auto found = board.device_work(slot).stuck.read()) {
+    if (const auto found = board.area(slot).device.stuck.read()) {
       has_reported_ = true;
       return found->text;
     }
@@ -71,7 +70,7 @@ std::string DeviceWatch::reason_to_abort(DeviceCalls& calls) {
       fmt::format("{} of '{}' on rank {} has not ended on the device within {} s; {}",
                   to_string(stuck->operation), stuck->connection->group.name,
                   control_->rank().value(), limit_.count(), missing_in(*stuck));
-  board.device_work(board.own_slot()).stuck.write(1, NodeBoard::now(), text);
+  board.own().device.stuck.write(1, NodeBoard::now(), text);
   return text;
 }
 
@@ -87,7 +86,7 @@ std::string DeviceWatch::missing_in(const IssuedOnDevice& stuck) const {
       is_elsewhere = true;
       continue;
     }
-    const auto latest = latest_of(board.device_work(*slot), key_of(group));
+    const auto latest = latest_of(board.area(*slot).device, key_of(group));
     if (!latest)
       return "the board has no space for more groups, so the missing ranks are not known";
     if (*latest < stuck.number) missing.push_back(member.value());

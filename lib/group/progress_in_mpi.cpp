@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "detail/progress_in_mpi.hpp"
 
-#include <signal.h>
-
 #include <chrono>
+
+#include "base/detail/blocked_signals.hpp"
 
 namespace rankmesh::detail {
 namespace {
@@ -22,23 +22,13 @@ ProgressInMpi::ProgressInMpi(MeshRuntime& current,
       operations_.push_back(&runtime->in_flight);
   }
   if (operations_.empty()) return;
-  // Signals of the program are handled by its own threads.
-  sigset_t all, before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  try {
-    thread_ = std::thread{[this] {
-      while (!has_ended_.load(std::memory_order_acquire)) {
-        for (OperationsInFlight* operations : operations_)
-          operations->advance_messages_beside_mpi();
-        std::this_thread::sleep_for(pause_between_looks);
-      }
-    }};
-  } catch (...) {
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    throw;
-  }
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  const BlockedSignals blocked;
+  thread_ = std::thread{[this] {
+    while (!has_ended_.load(std::memory_order_acquire)) {
+      for (OperationsInFlight* operations : operations_) operations->advance_messages_beside_mpi();
+      std::this_thread::sleep_for(pause_between_looks);
+    }
+  }};
 }
 
 ProgressInMpi::~ProgressInMpi() {

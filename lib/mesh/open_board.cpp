@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "detail/open_board.hpp"
 
-#include <cstring>
-#include <new>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -21,22 +20,16 @@ std::shared_ptr<NodeBoard> open_board(const Placement& placement, NodeSegment se
     control.log(LogLevel::warning,
                 fmt::format("the ranks of this node cannot see what the others wait for: {}",
                             segment.error->message()));
+  std::vector<Rank> ranks{control.rank()};
+  std::shared_ptr<SharedSegment> owner;
   if (segment.segment) {
-    auto owner = std::make_shared<SharedSegment>(std::move(segment.segment));
-    std::byte* const memory = owner->data();
-    return std::make_shared<NodeBoard>(
-        memory, std::move(owner), std::exchange(segment.descriptor, -1),
-        ranks_of_node(placement, control.rank()), control.rank(), control.recorder());
+    ranks = ranks_of_node(placement, control.rank());
+    owner = std::make_shared<SharedSegment>(std::move(segment.segment));
   }
-  // new with an alignment, because slots begin at cache lines.
-  constexpr std::align_val_t alignment{4096};
-  const std::size_t bytes = NodeBoard::bytes(1);
-  auto* const memory = static_cast<std::byte*>(::operator new(bytes, alignment));
-  std::memset(memory, 0, bytes);
-  std::shared_ptr<void> owner{memory, [](void* m) { ::operator delete(m, alignment); }};
-  return std::make_shared<NodeBoard>(memory, std::move(owner), -1,
-                                     std::vector<Rank>{control.rank()}, control.rank(),
-                                     control.recorder());
+  std::byte* const memory = owner == nullptr ? nullptr : owner->data();
+  return std::make_shared<NodeBoard>(memory, std::move(owner),
+                                     std::exchange(segment.descriptor, -1), std::move(ranks),
+                                     control.rank(), control.recorder());
 }
 
 }  // namespace rankmesh::detail

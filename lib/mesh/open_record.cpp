@@ -61,7 +61,6 @@ std::shared_ptr<Recorder> open_record(const ControlPlane& control, const MeshPla
                                       const std::string& description, const Settings& settings,
                                       std::vector<std::string> transports) {
   if (settings.record == "off") return nullptr;
-  const ProcessIdentity process = ProcessIdentity::own();
   const Recorder::Facts facts{.mesh_key = control.key_of_mesh,
                               .world_size = plan.world_size(),
                               .rank = control.rank(),
@@ -69,8 +68,7 @@ std::shared_ptr<Recorder> open_record(const ControlPlane& control, const MeshPla
                               .coordinates = plan.describe(control.rank()),
                               .host = host_name(),
                               .transports = std::move(transports),
-                              .process_start = process.start_time,
-                              .process_namespace = process.pid_namespace,
+                              .process = ProcessIdentity::own(),
                               .boot = own_boot()};
   try {
     return std::make_shared<Recorder>(facts, settings.record,

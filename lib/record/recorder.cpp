@@ -112,8 +112,8 @@ Recorder::Recorder(const Facts& facts, const std::string& folder, bool has_all_t
   header_->world_size = facts.world_size;
   header_->rank = facts.rank.value();
   header_->process_id = ::getpid();
-  header_->process_start = facts.process_start;
-  header_->process_namespace = facts.process_namespace;
+  header_->process_start = facts.process.start_time;
+  header_->process_namespace = facts.process.pid_namespace;
   std::ranges::copy(facts.boot, header_->boot);
   header_->opened_at = std::chrono::duration_cast<std::chrono::nanoseconds>(
                            std::chrono::system_clock::now().time_since_epoch())
@@ -197,15 +197,15 @@ void Recorder::mark(std::string_view text) {
   end_entry(entry);
 }
 
-void Recorder::publish_wait(const std::string& activity, std::uint64_t point,
-                            const RankSet& ranks) {
-  std::string members = ranks.to_string();
+void Recorder::publish(const record::Wait& wait) {
+  std::string members = wait.ranks.to_string();
   if (members.size() > longest_ranks_of_wait) members.clear();
-  header_->wait.write(point, monotonic_nanoseconds(), members + "\n" + activity);
+  header_->wait.write(wait.ranks.empty() ? 0 : wait.point, monotonic_nanoseconds(),
+                      members + "\n" + wait.text);
   stamp();
 }
 
-void Recorder::clear_wait() { header_->wait.clear(); }
+void Recorder::end_wait() { header_->wait.clear(); }
 
 void Recorder::set_clock(std::int32_t node, std::int64_t offset, std::int64_t error) {
   header_->node = node;

@@ -35,14 +35,14 @@ constexpr std::size_t most_records = 64;
 constexpr int signal_count = 65;  // NSIG is no constant in every C library
 constexpr int no_folder = -1;
 
-struct OpenRecord {
+struct WrittenRecord {
   std::atomic<bool> is_used;
   std::atomic<const format::Header*> header;
   std::array<char, 64> name, name_while_written;  // of the file
 };
 
 // The array is lock-free and constant-initialised, so a handler may use it at any time.
-std::array<OpenRecord, most_records> open_records;
+std::array<WrittenRecord, most_records> open_records;
 std::array<std::atomic<int>, signal_count> folders;  // by signal: descriptors plus 1
 // The process whose handler writes; one thread at a time. If a child is forked meanwhile, the child
 // keeps the id of its parent here for ever.
@@ -107,7 +107,7 @@ bool write_record(int file, const format::Header& header) {
   return ::lseek(file, 0, SEEK_SET) == 0 && write_all(file, header_copy.data(), header_copy.size());
 }
 
-void write_file(int folder, const OpenRecord& record, const format::Header& header) {
+void write_file(int folder, const WrittenRecord& record, const format::Header& header) {
   const char* const temporary = record.name_while_written.data();
   // A file with this name is a leftover, or a link that another program has put there.
   ::unlinkat(folder, temporary, 0);
@@ -136,7 +136,7 @@ extern "C" void rankmesh_write_records(int signal) {
   const pid_t self = ::getpid();
   begin_to_write(self);
   const int folder = folders[static_cast<std::size_t>(signal)].load() - 1;
-  for (const OpenRecord& record : open_records) {
+  for (const WrittenRecord& record : open_records) {
     const format::Header* const header = record.header.load();
     if (folder != no_folder && header != nullptr && header->process_id == self)
       write_file(folder, record, *header);
@@ -149,7 +149,7 @@ extern "C" void rankmesh_write_records(int signal) {
 }  // namespace
 
 void add_open_record(const format::Header& header) {
-  for (OpenRecord& record : open_records) {
+  for (WrittenRecord& record : open_records) {
     bool expected = false;
     if (!record.is_used.compare_exchange_strong(expected, true)) continue;
     const auto print = [&](std::array<char, 64>& name, const char* ending) {
@@ -165,7 +165,7 @@ void add_open_record(const format::Header& header) {
 }
 
 void remove_open_record(const format::Header& header) {
-  for (OpenRecord& record : open_records) {
+  for (WrittenRecord& record : open_records) {
     if (record.header.load() != &header) continue;
     record.header.store(nullptr);
     wait_for_writer();

@@ -6,30 +6,23 @@
 #include <vector>
 
 #include "detail/kept_call.hpp"
-#include "detail/record_call.hpp"
-#include "wait/detail/node_board.hpp"
+#include "detail/published_call.hpp"
 
 namespace rankmesh {
 namespace {
 
-// Keeps a transport from recording and publishing a call that has been recorded and published.
-class Unrecorded {
+// Keeps a transport from publishing a call that has been published.
+class Unpublished {
  public:
-  explicit Unrecorded(Waiter& waiter)
-      : waiter_{waiter},
-        recording_{std::exchange(waiter.recording, nullptr)},
-        published_{std::exchange(waiter.published_call, nullptr)} {}
-  ~Unrecorded() {
-    waiter_.recording = recording_;
-    waiter_.published_call = published_;
-  }
-  Unrecorded(const Unrecorded&) = delete;
-  Unrecorded& operator=(const Unrecorded&) = delete;
+  explicit Unpublished(Waiter& waiter)
+      : waiter_{waiter}, publication_{std::exchange(waiter.publication, nullptr)} {}
+  ~Unpublished() { waiter_.publication = publication_; }
+  Unpublished(const Unpublished&) = delete;
+  Unpublished& operator=(const Unpublished&) = delete;
 
  private:
   Waiter& waiter_;
-  const detail::Recording* recording_;
-  detail::PublishedCall* published_;
+  const detail::Publication* publication_;
 };
 
 // Calls a transport when all members have reached the call. If the transport fails on this member,
@@ -112,9 +105,9 @@ void GuardedTransport::run(const Call& call, Waiter& waiter) {
   inner_->validate(call);  // before any member goes on
   const bool is_message = is_point_to_point(call.operation);
   const std::uint64_t number = is_message ? 0 : guard->calls() + 1;
-  detail::RecordedCall recorded = detail::record_call(waiter, call, number, carrier());
+  detail::PublishedCall published{waiter, call, number, carrier()};
   const bool starts = guard->meet(call, has_deadline_, waiter);
-  recorded.enter();
+  published.enter(!starts);
   if (starts) {
     Call started = call;
     started.is_async = true;
@@ -123,14 +116,11 @@ void GuardedTransport::run(const Call& call, Waiter& waiter) {
     waiter.finish(started, number, std::move(pending));
   } else {
     telling_others(*guard, call, number, waiter, [&] {
-      std::optional<detail::BoardEntry> entry;
-      if (waiter.published_call != nullptr)
-        entry.emplace(*waiter.published_call, waiter.label, call.operation, number);
-      const Unrecorded unrecorded{waiter};
+      const Unpublished unpublished{waiter};
       inner_->run(call, waiter);
     });
   }
-  recorded.end();
+  published.end();
 }
 
 std::unique_ptr<Pending> GuardedTransport::start(const Call& call) {

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "detail/record_call.hpp"
+#include "detail/published_call.hpp"
 #include "detail/reduce_kernels.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/mpi/error.hpp"
@@ -113,7 +113,7 @@ std::shared_ptr<HierarchicalTransport::Issued> HierarchicalTransport::issue(cons
 
 void HierarchicalTransport::run(const Call& call, Waiter& waiter) {
   const std::uint64_t number = guard_.calls() + 1;
-  detail::RecordedCall recorded = detail::record_call(waiter, call, number, carrier());
+  detail::PublishedCall published{waiter, call, number, carrier()};
   std::shared_ptr<Issued> issued = issue(call);
   const auto is_in_progress = [&] { return !issued->is_complete && failure_ == nullptr; };
   for (int i = 0; i < spins && is_in_progress(); ++i) {
@@ -127,7 +127,7 @@ void HierarchicalTransport::run(const Call& call, Waiter& waiter) {
   // A failure is thrown inside the Waiter, which then breaks the group.
   if (!issued->is_complete)
     waiter.finish(call, number, std::make_unique<Operation>(*this, std::move(issued)));
-  recorded.end();
+  published.end();
 }
 
 void HierarchicalTransport::advance() {

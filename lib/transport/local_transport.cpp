@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "detail/own_messages.hpp"
-#include "detail/record_call.hpp"
+#include "detail/published_call.hpp"
 
 namespace rankmesh {
 namespace {
@@ -69,20 +69,21 @@ bool LocalTransport::supports(const Call& call) const {
 
 void LocalTransport::run(const Call& call, Waiter& waiter) {
   if (is_point_to_point(call.operation)) return run_message(call, waiter);
-  if (waiter.recording == nullptr || waiter.recording->record == nullptr)
+  if (waiter.publication == nullptr || waiter.publication->recording.record == nullptr)
     return copy_bytes(local_copy(call));
+  const detail::Recording& recording = waiter.publication->recording;
   // The call cannot wait, so no time is taken for it.
-  record::format::Header& header = *waiter.recording->record;
+  record::format::Header& header = *recording.record;
   const std::uint64_t next = detail::next_of(header);
   record::format::Entry& entry = detail::add_entry(header, next, detail::describe_completely(call),
-                                                   waiter.recording->group | ++calls_);
+                                                   recording.group | ++calls_);
   if (detail::is_sampled(header, next)) detail::take_time(header, entry);
   copy_bytes(local_copy(call));
   detail::set_state(header, entry, record::State::ended);
 }
 
 void LocalTransport::run_message(const Call& call, Waiter& waiter) {
-  detail::RecordedCall recorded = detail::record_call(waiter, call, 0, carrier());
+  detail::PublishedCall published{waiter, call, 0, carrier()};
   PendingMessage message{call, *messages_};
   try {
     if (!message.test())
@@ -92,7 +93,7 @@ void LocalTransport::run_message(const Call& call, Waiter& waiter) {
   } catch (const detail::WrongLength& error) {
     error.throw_in(waiter.activity_of(call));
   }
-  recorded.end();
+  published.end();
 }
 
 std::optional<std::int64_t> LocalTransport::arrived(RankInGroup from, int tag) {

@@ -9,12 +9,11 @@
 
 #include "detail/mpi_call.hpp"
 #include "detail/mpi_message.hpp"
-#include "detail/record_call.hpp"
+#include "detail/published_call.hpp"
 #include "detail/reduce_kernels.hpp"
 #include "detail/wrong_length.hpp"
 #include "mpi/detail/returned_errors.hpp"
 #include "rankmesh/mpi/error.hpp"
-#include "wait/detail/node_board.hpp"
 
 namespace rankmesh {
 namespace {
@@ -28,12 +27,6 @@ void finish_average(const Call& call, int rank, int size) {
                           call.operation == Operation::reduce_scatter ||
                           (call.operation == Operation::reduce && call.root.value() == rank);
   if (has_result) detail::divide(call.out.type, call.out.data, call.out.count, size);
-}
-
-// What identifies a call on the board: collectives are counted, messages have two ends and a tag.
-std::uint64_t number_of(const Call& call, std::uint64_t calls) {
-  if (!is_point_to_point(call.operation)) return calls;
-  return detail::PublishedMessage{call.destination.value(), call.source.value(), call.tag}.packed();
 }
 
 class MpiCollective final : public Pending {
@@ -119,23 +112,16 @@ void MpiTransport::validate(const Call& call) const {
 
 void MpiTransport::run(const Call& call, Waiter& waiter) {
   const bool is_message = is_point_to_point(call.operation);
-  detail::RecordedCall recorded =
-      detail::record_call(waiter, call, is_message ? 0 : calls_ + 1, carrier());
+  detail::PublishedCall published{waiter, call, is_message ? 0 : calls_ + 1, carrier()};
   mpi::require_not_finalised();
   if (!is_message) ++calls_;
-  recorded.enter();
+  published.enter();
   try {
-    if (waiter.published_call == nullptr) {
-      carry(call);
-    } else {
-      const detail::BoardEntry entry{*waiter.published_call, waiter.label, call.operation,
-                                     number_of(call, calls_)};
-      carry(call);
-    }
+    carry(call);
   } catch (const detail::WrongLength& error) {
     error.throw_in(waiter.activity_of(call));
   }
-  recorded.end();
+  published.end();
 }
 
 void MpiTransport::carry(const Call& call) {

@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "detail/record_call.hpp"
+#include "detail/published_call.hpp"
 #include "detail/shm_transport.hpp"
 #include "detail/wrong_length.hpp"
 #include "rankmesh/base/error.hpp"
@@ -198,7 +198,7 @@ std::optional<std::int64_t> ShmTransport::arrived(RankInGroup from, int tag) {
 }
 
 void ShmTransport::run_message(const Call& call, Waiter& waiter) {
-  detail::RecordedCall recorded = detail::record_call(waiter, call, 0, carrier());
+  detail::PublishedCall published{waiter, call, 0, carrier()};
   throw_if_ended();
   Halves halves{call};
   shm::Messages& messages = *messages_;
@@ -210,7 +210,7 @@ void ShmTransport::run_message(const Call& call, Waiter& waiter) {
   }
   if (!halves.are_complete() || halves.are_large())
     waiter.finish(call, 0, std::make_unique<PendingMessage>(*this, call, halves, false));
-  recorded.end();
+  published.end();
 }
 
 void ShmTransport::throw_crossing(const shm::Crossing& crossing) const {

@@ -8,8 +8,8 @@
 #include <numeric>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
+#include "detail/rank_texts.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/layout/rank_set.hpp"
 #include "rankmesh/mpi/error.hpp"
@@ -78,14 +78,11 @@ std::string Agreement::finding(std::string_view activity, const std::vector<std:
     text += fmt::format("\n  {} failed: {}", ranks_text(ranks), message);
   if (!failures.empty()) return text;  // failed ranks may have no fields to compare
 
-  struct Variant {
-    std::string hash, text;
-    std::vector<Rank> ranks;
-  };
   const auto& fields =
       parts.front();  // those of rank 0, in its order; other releases may not have all of them
   for (std::size_t field = 1; field + 2 < fields.size(); field += 3) {
-    std::vector<Variant> variants;
+    detail::RankTexts hashes;
+    std::map<std::string, std::string> values;  // by hash
     for (std::size_t r = 0; r < parts.size(); ++r) {
       std::string hash;
       std::string value = "unknown to this release of rankmesh";
@@ -94,18 +91,13 @@ std::string Agreement::finding(std::string_view activity, const std::vector<std:
           hash = parts[r][f + 1];
           value = parts[r][f + 2];
         }
-      auto same = std::ranges::find(variants, hash, &Variant::hash);
-      if (same == variants.end()) same = variants.insert(same, {hash, value, {}});
-      same->ranks.emplace_back(r);
+      values.emplace(hash, value);
+      hashes.emplace_back(r, std::move(hash));
     }
-    if (variants.size() < 2) continue;
-    // The first variant has rank 0. It is moved to the end, so that on a tie the stable sort puts
-    // the ranks that differ from rank 0 first.
-    std::ranges::rotate(variants, variants.begin() + 1);
-    std::ranges::stable_sort(variants, {}, [](const Variant& v) { return v.ranks.size(); });
+    if (values.size() < 2) continue;
     text += fmt::format("\n  {}:", fields[field]);
-    for (const Variant& variant : variants)
-      text += fmt::format("\n    {}: {}", ranks_text(variant.ranks), variant.text);
+    for (const auto& [hash, ranks] : detail::fewest_first(detail::variants_of(hashes)))
+      text += fmt::format("\n    {}: {}", ranks_text(ranks), values[hash]);
   }
   return text;
 }
@@ -147,53 +139,55 @@ void Agreement::verify(const mpi::CommunicatorView& comm, WaitMonitor& monitor,
   if (!differs(comm, monitor, point, deadline)) return;
 
   // Rank 0 collects all records, compares them, and broadcasts the result.
-  struct Exchange {
+  struct Comparison {
     std::string record, all, text;
     std::vector<int> sizes, places;
     std::array<int, 2> head{};  // length of the text; whether all records are equal
   };
-  MpiMemory<Exchange> exchange;
+  MpiMemory<Comparison> comparison;
   const bool is_root = comm.rank() == 0;
   MPI_Request request = MPI_REQUEST_NULL;
-  const auto wait = [&] { exchange.wait(request, monitor, point, deadline); };
-  exchange->record = record();
-  exchange->head[0] = static_cast<int>(exchange->record.size());
-  exchange->sizes.resize(static_cast<std::size_t>(comm.size()));
-  check(MPI_Igather(exchange->head.data(), 1, MPI_INT, exchange->sizes.data(), 1, MPI_INT, 0,
+  const auto wait = [&] { comparison.wait(request, monitor, point, deadline); };
+  comparison->record = record();
+  comparison->head[0] = static_cast<int>(comparison->record.size());
+  comparison->sizes.resize(static_cast<std::size_t>(comm.size()));
+  check(MPI_Igather(comparison->head.data(), 1, MPI_INT, comparison->sizes.data(), 1, MPI_INT, 0,
                     comm.native(), &request),
         "MPI_Igather");
   wait();
-  exchange->places.resize(exchange->sizes.size());
-  std::exclusive_scan(exchange->sizes.begin(), exchange->sizes.end(), exchange->places.begin(), 0);
+  comparison->places.resize(comparison->sizes.size());
+  std::exclusive_scan(comparison->sizes.begin(), comparison->sizes.end(),
+                      comparison->places.begin(), 0);
   if (is_root)
-    exchange->all.resize(static_cast<std::size_t>(exchange->places.back()) +
-                         static_cast<std::size_t>(exchange->sizes.back()));
-  check(MPI_Igatherv(exchange->record.data(), exchange->head[0], MPI_BYTE, exchange->all.data(),
-                     exchange->sizes.data(), exchange->places.data(), MPI_BYTE, 0, comm.native(),
-                     &request),
+    comparison->all.resize(static_cast<std::size_t>(comparison->places.back()) +
+                           static_cast<std::size_t>(comparison->sizes.back()));
+  check(MPI_Igatherv(comparison->record.data(), comparison->head[0], MPI_BYTE,
+                     comparison->all.data(), comparison->sizes.data(), comparison->places.data(),
+                     MPI_BYTE, 0, comm.native(), &request),
         "MPI_Igatherv");
   wait();
   if (is_root) {
     std::vector<std::string> records;
-    for (std::size_t r = 0; r < exchange->sizes.size(); ++r)
-      records.push_back(exchange->all.substr(static_cast<std::size_t>(exchange->places[r]),
-                                             static_cast<std::size_t>(exchange->sizes[r])));
-    exchange->text = finding(activity, records);
+    for (std::size_t r = 0; r < comparison->sizes.size(); ++r)
+      records.push_back(comparison->all.substr(static_cast<std::size_t>(comparison->places[r]),
+                                               static_cast<std::size_t>(comparison->sizes[r])));
+    comparison->text = finding(activity, records);
     const bool all_equal =
         std::ranges::adjacent_find(records, std::ranges::not_equal_to{}) == records.end();
     const bool has_failure = std::ranges::any_of(
         records, [](const std::string& r) { return !split_record(r).front().empty(); });
-    exchange->head = {static_cast<int>(exchange->text.size()),
-                      (all_equal ? 1 : 0) + (has_failure ? 2 : 0)};
+    comparison->head = {static_cast<int>(comparison->text.size()),
+                        (all_equal ? 1 : 0) + (has_failure ? 2 : 0)};
   }
-  check(MPI_Ibcast(exchange->head.data(), 2, MPI_INT, 0, comm.native(), &request), "MPI_Ibcast");
+  check(MPI_Ibcast(comparison->head.data(), 2, MPI_INT, 0, comm.native(), &request), "MPI_Ibcast");
   wait();
-  exchange->text.resize(static_cast<std::size_t>(exchange->head[0]));
-  check(MPI_Ibcast(exchange->text.data(), exchange->head[0], MPI_BYTE, 0, comm.native(), &request),
+  comparison->text.resize(static_cast<std::size_t>(comparison->head[0]));
+  check(MPI_Ibcast(comparison->text.data(), comparison->head[0], MPI_BYTE, 0, comm.native(),
+                   &request),
         "MPI_Ibcast");
   wait();
-  const int flags = exchange->head[1];
-  throw MismatchError{exchange->text,
+  const int flags = comparison->head[1];
+  throw MismatchError{comparison->text,
                       (flags & 2) != 0
                           ? "fix what the failed ranks report; nothing was left open on any rank"
                           : hint_,

@@ -7,41 +7,30 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
-#include <new>
+#include <cstring>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include "detail/open_boards.hpp"
+#include "detail/open_parts.hpp"
+#include "mpi/detail/job_end.hpp"
 
 namespace rankmesh::detail {
 namespace {
 
-struct BoardHeader {
+// The beginning of the memory, before the areas.
+struct alignas(128) BoardHeader {
   std::atomic<std::int64_t> last_stall_report{0};
   std::atomic<std::uint64_t> closings{0};      // of all ranks, over all attempts
   std::atomic<std::uint64_t> failed_close{0};  // the last attempt in which a rank could not close
 };
-constexpr std::size_t header_bytes = 128;
-static_assert(sizeof(BoardHeader) <= header_bytes);
+BoardHeader& header_of(std::byte* memory) { return *reinterpret_cast<BoardHeader*>(memory); }
 
-BoardSlot* slot_at(std::byte* memory, std::size_t slot) {
-  return reinterpret_cast<BoardSlot*>(memory + header_bytes) + slot;
-}
-
-record::Presence recorded(Presence presence) {
-  switch (presence) {
-    case Presence::closed:
-      return record::Presence::closed;
-    case Presence::destroyed:
-      return record::Presence::destroyed;
-    case Presence::failed:
-      return record::Presence::failed;
-    default:
-      return record::Presence::open;
-  }
-}
+// The memory of a rank that is alone.
+struct OwnMemory {
+  BoardHeader header;
+  RankArea area;
+};
 
 struct flock lock_of(std::size_t slot) {
   struct flock lock {};
@@ -53,157 +42,113 @@ struct flock lock_of(std::size_t slot) {
 }
 
 // Says which call of a group a rank is in.
-std::string which_call(Operation operation, std::uint64_t number) {
-  if (!is_point_to_point(operation)) return fmt::format(", call {}", number);
-  const PublishedMessage message = PublishedMessage::of(number);
-  const std::string to = fmt::format(" to member {}", message.to);
-  const std::string from = fmt::format(" from member {}", message.from);
-  return fmt::format("{}{} (tag {})", operation == Operation::recv ? "" : to,
-                     operation == Operation::send ? "" : from, message.tag);
+std::string text_of(const RankArea& area, const CurrentCall::Value& call) {
+  const CallDescriptor& descriptor = call.descriptor;
+  const Operation operation = descriptor.operation();
+  // A group whose name has no place stays unknown.
+  const bool has_name = call.label < area.label_count.load(std::memory_order_acquire);
+  std::string text = fmt::format("{}.{}", has_name ? area.label[call.label].data() : "a group",
+                                 to_string(operation));
+  if (!is_point_to_point(operation)) return text + fmt::format(", call {}", call.number);
+  if (operation != Operation::recv) text += fmt::format(" to member {}", descriptor.peer());
+  if (operation != Operation::send) text += fmt::format(" from member {}", descriptor.source());
+  return text + fmt::format(" (tag {})", descriptor.tag());
+}
+
+std::optional<RankStatus> call_of(const RankArea& area) {
+  const std::uint64_t sequence = area.call.sequence();
+  if (sequence % 2 == 0) return std::nullopt;
+  const auto call = area.call.read(sequence);
+  return RankStatus{.kind = RankStatus::Kind::in_call,
+                    .text = call ? text_of(area, *call) : "calls that change quickly"};
 }
 
 }  // namespace
 
-std::size_t NodeBoard::bytes(std::size_t ranks) { return header_bytes + ranks * sizeof(BoardSlot); }
-
-std::int64_t NodeBoard::now() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
+std::size_t NodeBoard::bytes(std::size_t ranks) {
+  return sizeof(BoardHeader) + ranks * sizeof(RankArea);
 }
+
+std::int64_t NodeBoard::now() { return monotonic_nanoseconds(); }
 
 NodeBoard::NodeBoard(std::byte* memory, std::shared_ptr<void> owner, int descriptor,
                      std::vector<Rank> ranks, Rank self, std::shared_ptr<Recorder> recorder)
-    : owner_{std::move(owner)},
-      memory_{memory},
+    : owner_{memory != nullptr ? std::move(owner) : std::make_shared<OwnMemory>()},
+      memory_{memory != nullptr ? memory : static_cast<std::byte*>(owner_.get())},
       descriptor_{descriptor},
       ranks_{std::move(ranks)},
       self_{self},
+      own_slot_{index_of(self).value()},
+      own_{area(own_slot_)},
       recorder_{std::move(recorder)} {
-  // Zeroed memory is a valid slot: all members are atomic numbers.
-  BoardSlot& slot = *slot_of(self);
-  own_call_ = &slot.call;
-  slot.process = identity_.process;
-  slot.start_time = identity_.start_time;
-  slot.pid_namespace = identity_.pid_namespace;
-  for (std::size_t i = 0; i < slot.token.size(); ++i) slot.token[i] = identity_.token[i];
-  const auto index = static_cast<std::size_t>(&slot - slot_at(memory_, 0));
-  own_slot_ = index;
-  struct flock lock = lock_of(index);
-  slot.has_lock = descriptor_ >= 0 && ::fcntl(descriptor_, F_OFD_SETLK, &lock) == 0;
-  slot.presence = Presence::open;
-  OpenBoards::instance().add(*this);
+  struct flock lock = lock_of(own_slot_);
+  own_.has_lock = descriptor_ >= 0 && ::fcntl(descriptor_, F_OFD_SETLK, &lock) == 0;
+  own_.process = ProcessIdentity::own();
+  own_.has_come = true;
+  OpenParts<NodeBoard>::instance().add(*this);
+  // If a rank ends the job with its own message, its peers do not report its end.
+  mpi::on_last_words([] {
+    OpenParts<NodeBoard>::instance().for_each([](NodeBoard& b) { b.own_.is_end_reported = true; });
+  });
 }
 
 NodeBoard::~NodeBoard() {
   leave(Presence::destroyed);
-  OpenBoards::instance().remove(*this);
+  OpenParts<NodeBoard>::instance().remove(*this);
 }
 
-BoardSlot* NodeBoard::slot_of(Rank rank) const {
-  const auto found = std::ranges::lower_bound(ranks_, rank);
-  if (found == ranks_.end() || *found != rank) return nullptr;
-  return slot_at(memory_, static_cast<std::size_t>(found - ranks_.begin()));
+RankArea& NodeBoard::area(std::size_t slot) const {
+  return reinterpret_cast<RankArea*>(memory_ + sizeof(BoardHeader))[slot];
 }
 
-// A rank begins the next attempt only after all ranks have begun this one.
+// All attempts are counted in one number. Attempt n is complete when the number has reached n times
+// the ranks; before that, no rank begins the next one.
 void NodeBoard::begin_close(bool has_failed) {
-  auto& header = *reinterpret_cast<BoardHeader*>(memory_);
   ++closes_;
-  if (has_failed) header.failed_close = closes_;
-  ++header.closings;  // last: whoever sees it sees the failure
+  if (has_failed) header_of(memory_).failed_close = closes_;
+  ++header_of(memory_).closings;  // last: whoever sees it sees the failure
 }
 
-bool NodeBoard::all_close() const {
-  return reinterpret_cast<const BoardHeader*>(memory_)->closings >= closes_ * ranks_.size();
-}
+bool NodeBoard::all_close() const { return header_of(memory_).closings >= closes_ * ranks_.size(); }
 
-bool NodeBoard::has_failed_to_close() const {
-  return reinterpret_cast<const BoardHeader*>(memory_)->failed_close == closes_;
-}
+bool NodeBoard::has_failed_to_close() const { return header_of(memory_).failed_close == closes_; }
 
 std::optional<std::size_t> NodeBoard::index_of(Rank rank) const {
-  const BoardSlot* slot = slot_of(rank);
-  if (slot == nullptr) return std::nullopt;
-  return static_cast<std::size_t>(slot - slot_at(memory_, 0));
+  const auto found = std::ranges::lower_bound(ranks_, rank);
+  if (found == ranks_.end() || *found != rank) return std::nullopt;
+  return static_cast<std::size_t>(found - ranks_.begin());
 }
 
 std::optional<std::size_t> NodeBoard::index_of(const ProcessIdentity& process) const {
-  for (std::size_t i = 0; i < ranks_.size(); ++i)
-    if (identity_of(i) == process) return i;
+  for (std::size_t slot = 0; slot < ranks_.size(); ++slot)
+    if (area(slot).identity() == process) return slot;
   return std::nullopt;
 }
 
-ProcessIdentity NodeBoard::identity_of(std::size_t index) const {
-  const BoardSlot& slot = *slot_at(memory_, index);
-  return {slot.process, slot.start_time, slot.pid_namespace, {slot.token[0], slot.token[1]}};
-}
-
-bool NodeBoard::is_open(std::size_t index) const {
-  return slot_at(memory_, index)->presence == Presence::open;
-}
-
-std::string NodeBoard::wait_of(std::size_t index) const {
-  const auto wait = slot_at(memory_, index)->wait.read();
-  return wait ? wait->text : "";
-}
-
-PublishedNeeds& NodeBoard::needs(std::size_t index) const { return slot_at(memory_, index)->needs; }
-
-PublishedDeviceWork& NodeBoard::device_work(std::size_t slot) const {
-  return slot_at(memory_, slot)->device;
-}
-
-void NodeBoard::report_deadlock(const std::vector<std::pair<std::size_t, std::uint64_t>>& waits,
-                                const Deadlock& deadlock) {
-  slot_at(memory_, own_slot_)->deadlock.write(0, deadlock.at, deadlock.text);
-  for (const auto& [index, version] : waits) {
-    if (index == own_slot_) continue;
-    BoardSlot& slot = *slot_at(memory_, index);
-    slot.deadlock_finder = own_slot_;
-    slot.deadlock_version = version;
-  }
-}
-
-std::optional<Deadlock> NodeBoard::found_deadlock() const {
-  const BoardSlot& own = *slot_at(memory_, own_slot_);
-  const std::uint64_t version = own.deadlock_version;
-  const auto needs = own.needs.read();
-  if (version == 0 || !needs || needs->version != version) return std::nullopt;
-  const auto text = slot_at(memory_, own.deadlock_finder)->deadlock.read();
-  if (!text) return std::nullopt;
-  return Deadlock{text->text, text->since};
-}
-
-std::uint64_t NodeBoard::publish(const WaitNotice& wait) {
+bool NodeBoard::publish(const record::Wait& wait) {
   const std::lock_guard lock{mutex_};
-  if (published_ != 0) return 0;
-  slot_of(self_)->wait.write(wait.key, now(), wait.activity);
-  if (recorder_ != nullptr)
-    recorder_->publish_wait(wait.activity, wait.ranks.empty() ? 0 : wait.key, wait.ranks);
-  return published_ = ++last_number_;
+  if (std::exchange(is_waiting_, true)) return false;
+  own_.wait.write(wait.point, now(), wait.text);
+  if (recorder_ != nullptr) recorder_->publish(wait);
+  return true;
 }
 
-void NodeBoard::clear(std::uint64_t number) {
+void NodeBoard::end_wait() {
   const std::lock_guard lock{mutex_};
-  if (number == 0 || number != published_) return;
-  published_ = 0;
-  slot_of(self_)->wait.clear();
-  if (recorder_ != nullptr) recorder_->clear_wait();
+  is_waiting_ = false;
+  own_.wait.clear();
+  if (recorder_ != nullptr) recorder_->end_wait();
 }
 
 void NodeBoard::leave(Presence how, const std::string& reason) {
-  BoardSlot& slot = *slot_of(self_);
   // A child process after fork() must not speak for this rank.
-  if (slot.presence != Presence::open || ::getpid() != identity_.process) return;
-  if (!reason.empty()) slot.reason.write(0, now(), reason);
-  slot.presence = how;
-  if (recorder_ != nullptr) recorder_->leave(recorded(how), reason);
-  OpenBoards::instance().remove(*this);
+  if (!is_open() || ::getpid() != own_.process.process) return;
+  if (!reason.empty()) own_.reason.write(0, now(), reason);
+  own_.presence = how;
+  if (recorder_ != nullptr) recorder_->leave(how, reason);
+  OpenParts<NodeBoard>::instance().remove(*this);
   close_descriptor();
 }
-
-bool NodeBoard::is_open() const { return slot_of(self_)->presence == Presence::open; }
 
 void NodeBoard::close_descriptor() noexcept {
   if (const int descriptor = std::exchange(descriptor_, -1); descriptor >= 0) ::close(descriptor);
@@ -211,15 +156,14 @@ void NodeBoard::close_descriptor() noexcept {
 
 std::uint32_t NodeBoard::label(std::string_view name) {
   const std::lock_guard lock{mutex_};
-  BoardSlot& slot = *slot_of(self_);
-  const std::uint32_t count = slot.label_count;
-  std::array<char, BoardSlot::label_bytes> bytes{};
+  const std::uint32_t count = own_.label_count;
+  std::array<char, RankArea::label_bytes> bytes{};
   std::memcpy(bytes.data(), name.data(), std::min(name.size(), bytes.size() - 1));
   for (std::uint32_t i = 0; i < count; ++i)
-    if (slot.label[i] == bytes) return i;
-  if (count == BoardSlot::labels) return count;  // no place: the name stays unknown
-  slot.label[count] = bytes;
-  slot.label_count.store(count + 1, std::memory_order_release);
+    if (own_.label[i] == bytes) return i;
+  if (count == RankArea::labels) return count;  // there is no place for it
+  own_.label[count] = bytes;
+  own_.label_count.store(count + 1, std::memory_order_release);
   return count;
 }
 
@@ -228,97 +172,77 @@ bool NodeBoard::is_locked(std::size_t slot) const {
   return descriptor_ < 0 || ::fcntl(descriptor_, F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
 }
 
-bool NodeBoard::has_ended(std::size_t index) const {
-  const BoardSlot& slot = *slot_at(memory_, index);
-  if (slot.has_lock && !is_locked(index)) return slot.presence == Presence::open;
+bool NodeBoard::has_ended(std::size_t slot) const {
+  if (slot == own_slot_) return false;
+  const ProcessIdentity process = area(slot).identity();
+  const std::uint64_t own_namespace = own_.process.pid_namespace;
   // A child that the rank has forked may hold the lock for it.
-  return identity_.pid_namespace != 0 && slot.pid_namespace == identity_.pid_namespace &&
-         ::kill(static_cast<pid_t>(slot.process), 0) != 0 && errno == ESRCH &&
-         slot.presence == Presence::open;
+  const bool is_gone = (area(slot).has_lock && !is_locked(slot)) ||
+                       (own_namespace != 0 && process.pid_namespace == own_namespace &&
+                        ::kill(static_cast<pid_t>(process.process), 0) != 0 && errno == ESRCH);
+  return is_gone && area(slot).is_open();  // last: a rank says that it leaves, then unlocks
 }
 
 bool NodeBoard::has_failed(Rank rank) const {
-  const BoardSlot* slot = slot_of(rank);
-  if (slot == nullptr || rank == self_) return false;
-  if (slot->presence == Presence::failed) return true;
-  return slot->presence == Presence::open &&
-         has_ended(static_cast<std::size_t>(slot - slot_at(memory_, 0)));
+  const auto slot = index_of(rank);
+  return slot && (area(*slot).presence == Presence::failed || has_ended(*slot));
 }
 
-std::optional<RankActivity> NodeBoard::call_of(const BoardSlot& slot) const {
-  const std::uint64_t sequence = slot.call.sequence.load(std::memory_order_acquire);
-  if (sequence % 2 == 0) return std::nullopt;
-  const std::uint64_t what = slot.call.what;
-  const std::uint64_t number = slot.call.number;
-  const std::uint64_t seen = slot.call.seen;
-  const std::int64_t since = slot.call.seen_since;
-  if (slot.call.sequence.load(std::memory_order_acquire) != sequence)
-    return RankActivity{.kind = RankActivity::Kind::in_call, .text = "calls that change quickly"};
-  const std::size_t label = what >> 8;
-  std::string name = "a group";
-  if (label < slot.label_count.load(std::memory_order_acquire)) name = slot.label[label].data();
-  const auto operation = static_cast<Operation>(what & 0xff);
-  return RankActivity{
-      .kind = RankActivity::Kind::in_call,
-      .text = fmt::format("{}.{}{}", name, to_string(operation), which_call(operation, number)),
-      .seconds = seen == sequence ? static_cast<double>(now() - since) * 1e-9 : 0.0};
-}
-
-std::optional<RankActivity> NodeBoard::look(Rank rank) const {
-  using Kind = RankActivity::Kind;
-  const BoardSlot* slot = slot_of(rank);
-  if (slot == nullptr) return std::nullopt;
-  switch (slot->presence) {
-    case Presence::none:
-      return RankActivity{};
+std::optional<RankStatus> NodeBoard::look(Rank rank) const {
+  using Kind = RankStatus::Kind;
+  const auto slot = index_of(rank);
+  if (!slot) return std::nullopt;
+  const RankArea& of_rank = area(*slot);
+  switch (of_rank.presence) {
     case Presence::closed:
-      return RankActivity{.kind = Kind::closed};
+      return RankStatus{.kind = Kind::closed};
     case Presence::destroyed:
-      return RankActivity{.kind = Kind::destroyed};
+      return RankStatus{.kind = Kind::destroyed};
     case Presence::failed: {
-      const auto reason = slot->reason.read();
-      return RankActivity{.kind = Kind::failed, .text = reason ? reason->text : ""};
+      const auto reason = of_rank.reason.read();
+      return RankStatus{.kind = Kind::failed, .text = reason ? reason->text : ""};
     }
     case Presence::open:
       break;
   }
-  if (rank != self_ && has_ended(static_cast<std::size_t>(slot - slot_at(memory_, 0))))
-    return RankActivity{.kind = Kind::ended};
+  if (!of_rank.has_come) return RankStatus{};
   const ProcessState state =
-      state_of(identity_of(static_cast<std::size_t>(slot - slot_at(memory_, 0))), identity_);
-  if (state == ProcessState::ended) return RankActivity{.kind = Kind::ended};
-  if (state == ProcessState::stopped) return RankActivity{.kind = Kind::stopped};
-  if (const auto wait = slot->wait.read())
-    return RankActivity{.kind = Kind::waits,
-                        .key = wait->key,
-                        .text = wait->text,
-                        .seconds = static_cast<double>(now() - wait->since) * 1e-9};
-  if (auto call = call_of(*slot)) return call;
-  if (state == ProcessState::unknown) return RankActivity{};
-  return RankActivity{.kind = Kind::outside};
+      has_ended(*slot) ? ProcessState::ended : state_of(of_rank.identity(), own_.process);
+  if (state == ProcessState::ended) return RankStatus{.kind = Kind::ended};
+  if (state == ProcessState::stopped) return RankStatus{.kind = Kind::stopped};
+  if (auto wait = of_rank.wait.read())
+    return RankStatus{.kind = Kind::waits, .key = wait->key, .text = std::move(wait->text)};
+  if (auto call = call_of(of_rank)) return call;
+  return RankStatus{.kind = state == ProcessState::unknown ? Kind::silent : Kind::outside};
 }
 
 bool NodeBoard::claim_end_report(Rank rank) const {
-  BoardSlot* slot = slot_of(rank);
-  return slot != nullptr && !slot->is_end_reported.exchange(true);
+  const auto slot = index_of(rank);
+  return slot && !area(*slot).is_end_reported.exchange(true);
 }
 
 bool NodeBoard::claim_stall_report(std::int64_t since) const {
-  auto& last = reinterpret_cast<BoardHeader*>(memory_)->last_stall_report;
+  std::atomic<std::int64_t>& last = header_of(memory_).last_stall_report;
   std::int64_t before = last;
   return before < since && last.compare_exchange_strong(before, now());
 }
 
 double NodeBoard::watch_call() {
   if (recorder_ != nullptr) recorder_->stamp();
-  const std::uint64_t sequence = own_call_->sequence.load(std::memory_order_relaxed);
+  const std::uint64_t sequence = own_.call.sequence();
   if (sequence % 2 == 0) return 0;
   const std::int64_t time = now();
-  if (own_call_->seen != sequence) {
-    own_call_->seen_since = time;
-    own_call_->seen = sequence;
-  }
-  return static_cast<double>(time - own_call_->seen_since) * 1e-9;
+  if (std::exchange(watched_, sequence) != sequence) watched_since_ = time;
+  return static_cast<double>(time - watched_since_) * 1e-9;
+}
+
+std::string others_on_node(const NodeBoard& board, const RankNames& names,
+                           const std::vector<Rank>& but) {
+  std::vector<StatusOfRank> others;
+  for (const Rank rank : board.ranks())
+    if (rank != board.self() && std::ranges::find(but, rank) == but.end())
+      others.push_back({rank, *board.look(rank)});
+  return others.empty() ? "" : "; others on this node: " + describe(others, names);
 }
 
 }  // namespace rankmesh::detail

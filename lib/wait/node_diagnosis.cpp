@@ -29,15 +29,15 @@ constexpr std::size_t most_findings = 3;
 // The report at the end of a job takes 8 KiB, and the message comes first.
 constexpr std::size_t longest = 3000;
 
-// Reads the records that the ranks on the board keep of a mesh. Process ids of other process
+// Reads the records that the ranks on the board keep of their mesh. Process ids of other process
 // namespaces mean nothing here. Ranks may be in calls of other meshes.
-std::vector<record::Record> records_of(const NodeBoard& board, std::uint64_t mesh_key) {
+std::vector<record::Record> records_of(const NodeBoard& board) {
   const Deadline limit{time_limit};
-  const ProcessIdentity own = board.identity_of(board.own_slot());
+  const std::uint64_t own_namespace = board.own().process.pid_namespace;
   std::vector<record::detail::OpenRecord> open;
   for (std::size_t slot = 0; slot < board.ranks().size() && !limit.passed(); ++slot) {
-    const ProcessIdentity process = board.identity_of(slot);
-    if (process.process != 0 && process.pid_namespace == own.pid_namespace)
+    const ProcessIdentity process = board.area(slot).identity();
+    if (process.process != 0 && process.pid_namespace == own_namespace)
       record::detail::add_open_records(process.process, open);
   }
   std::vector<record::Record> records;
@@ -50,15 +50,16 @@ std::vector<record::Record> records_of(const NodeBoard& board, std::uint64_t mes
     }
   }
   record::add_waits_in_other_meshes(records);
-  std::erase_if(records, [&](const auto& record) { return record.mesh_key != mesh_key; });
+  std::erase_if(
+      records, [&](const auto& record) { return record.mesh_key != board.recorder()->mesh_key(); });
   return records;
 }
 
 // Returns what a finding says beyond the error; empty if it says nothing.
-std::string text_of(const Finding& finding, NodeDiagnosis::Known known) {
+std::string text_of(const Finding& finding, AlreadySaid said) {
   if (finding.kind == Finding::Kind::no_record || finding.kind == Finding::Kind::progress)
     return "";
-  if (known == NodeDiagnosis::Known::missing) return finding.text;
+  if (said == AlreadySaid::missing) return finding.text;
   if (finding.severity != Finding::Severity::error) return "";
   if (finding.kind != Finding::Kind::circle) return finding.text;
   // The first sentence describes the circle, as the error does.
@@ -75,19 +76,18 @@ std::string cut(std::string text) {
 
 }  // namespace
 
-std::string NodeDiagnosis::read(const NodeBoard& board, Known known) const noexcept {
-  if (recorder_ == nullptr || was_read_.exchange(true)) return "";
+std::string diagnosis_of(const NodeBoard& board, AlreadySaid said) noexcept {
+  if (board.recorder() == nullptr || !board.claim_diagnosis()) return "";
   try {
     std::vector<std::string> sentences;
-    for (const Finding& finding :
-         record::diagnose(records_of(board, recorder_->mesh_key())).findings) {
-      std::string text = text_of(finding, known);
+    for (const Finding& finding : record::diagnose(records_of(board)).findings) {
+      std::string text = text_of(finding, said);
       if (!text.empty() && sentences.size() < most_findings) sentences.push_back(std::move(text));
     }
     std::string text = cut(fmt::format("{}", fmt::join(sentences, " ")));
-    if (!recorder_->folder().empty())
+    if (const std::string& folder = board.recorder()->folder(); !folder.empty())
       text += fmt::format("{}the records of all ranks are in {}: meshinfo trace {}",
-                          text.empty() ? "" : " ", recorder_->folder(), recorder_->folder());
+                          text.empty() ? "" : " ", folder, folder);
     return text.empty() ? "" : std::string{diagnosis_mark} + text;
   } catch (const std::exception&) {
     return "";  // the error is more important

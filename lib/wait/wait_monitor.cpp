@@ -8,10 +8,9 @@
 
 #include <fmt/format.h>
 
-#include "detail/monitor_state.hpp"
-#include "detail/open_monitors.hpp"
+#include "detail/long_wait.hpp"
+#include "detail/open_parts.hpp"
 #include "detail/progress.hpp"
-#include "detail/vigil.hpp"
 #include "mpi/detail/returned_errors.hpp"
 #include "mpi/detail/unfinished.hpp"
 #include "rankmesh/mpi/error.hpp"
@@ -22,7 +21,13 @@ namespace rankmesh {
 namespace {
 
 constexpr const char* given_up_hint = "see the error of the rank that gave up";
-constexpr std::size_t most_verdicts = 64;
+
+// Keeps the latest verdicts.
+void keep(auto& verdicts, const auto& verdict) {
+  constexpr std::size_t most_verdicts = 64;
+  verdicts.push_back(verdict);
+  if (verdicts.size() > most_verdicts) verdicts.pop_front();
+}
 
 // Ranks may outnumber cores, and a wait may take minutes: yield soon, and sleep later. Where MPI
 // may not copy directly, it carries a large message in small pieces, for which both sides must
@@ -40,7 +45,17 @@ constexpr Deadline::Duration longest_between_looks{0.01};
 
 namespace detail {
 
-std::optional<RankActivity> MonitorState::look(int member) const {
+std::vector<Rank> MonitorState::in_mesh(const std::vector<int>& members) const {
+  std::vector<Rank> ranks;
+  for (const int member : members) ranks.push_back(in_mesh(member));
+  return ranks;
+}
+
+std::string MonitorState::gave_up(const WaitPoint& point, const std::string& reason) const {
+  return fmt::format("rank {} gave up {}: {}", names(Rank{comm.rank()}), point.activity, reason);
+}
+
+std::optional<RankStatus> MonitorState::look(int member) const {
   if (context == nullptr || context->board == nullptr) return std::nullopt;
   return context->board->look(in_mesh(member));
 }
@@ -61,7 +76,7 @@ const Verdict* MonitorState::hear(const WaitPoint& point) {
     const Verdict& verdict = received->message;
     const bool is_mine = verdict.concerns(point, received->from);
     // A scope does not recover. A point without a scope may be tried again.
-    if (verdict.scope != 0 || (!is_mine && verdict.is_remembered != 0)) remember(*received);
+    if (verdict.scope != 0 || (!is_mine && verdict.is_remembered != 0)) keep(heard, *received);
     if (is_mine && verdict.scope != Verdict::everything) throw_verdict(point, verdict);
   }
   const auto earlier = std::ranges::find_if(
@@ -73,15 +88,9 @@ const Verdict* MonitorState::hear(const WaitPoint& point) {
   throw_verdict(point, verdict);
 }
 
-void MonitorState::remember(const Received<Verdict>& received) {
-  heard.push_back(received);
-  if (heard.size() > most_verdicts) heard.pop_front();
-}
-
 void MonitorState::throw_verdict(const WaitPoint& point, const Verdict& verdict) {
-  given_up.push_back(verdict);  // also for those who ask this rank
+  keep(given_up, verdict);  // also for those who ask this rank
   given_up.back().key = point.key;
-  if (given_up.size() > most_verdicts) given_up.pop_front();
   if (verdict.is_timeout != 0)
     throw TimeoutError{verdict.message, timeout_hint(static_cast<TimeLimit>(verdict.limit)),
                        verdict.missing_ranks()};
@@ -99,8 +108,7 @@ void MonitorState::tell(const WaitPoint& point, const std::string& why, const Ve
     if (is_present || (audience == WaitMonitor::Audience::own && !point.may_repeat))
       send(member, verdict_tag, is_present ? finding : verdict);
   }
-  given_up.push_back(verdict);
-  if (given_up.size() > most_verdicts) given_up.pop_front();
+  keep(given_up, verdict);
 }
 
 void MonitorState::come_back(const WaitPoint& point) {
@@ -119,10 +127,12 @@ WaitMonitor& WaitMonitor::operator=(WaitMonitor&& other) noexcept {
   return *this;
 }
 
-void WaitMonitor::answer_in_other_waits() { detail::OpenMonitors::instance().add(*state_); }
+void WaitMonitor::answer_in_other_waits() {
+  if (mpi::has_one_thread()) detail::OpenParts<detail::MonitorState>::instance().add(*state_);
+}
 
 void WaitMonitor::close() {
-  if (state_ != nullptr) detail::OpenMonitors::instance().remove(*state_);
+  if (state_ != nullptr) detail::OpenParts<detail::MonitorState>::instance().remove(*state_);
 }
 
 void WaitMonitor::set_context(std::shared_ptr<const detail::WaitContext> context) {
@@ -152,7 +162,7 @@ void WaitMonitor::wait(const std::function<bool()>& done, const WaitPoint& point
                        const Deadline& deadline) {
   mpi::require_not_finalised();
   Backoff backoff{pauses};
-  detail::Vigil vigil{*state_, point, deadline};
+  detail::LongWait long_wait{*state_, point, deadline};
   if (!state_->given_up.empty()) state_->come_back(point);
   const auto is_done = [&] {
     try {
@@ -162,7 +172,7 @@ void WaitMonitor::wait(const std::function<bool()>& done, const WaitPoint& point
     } catch (const MismatchError&) {
       throw;  // the other ranks find it themselves
     } catch (const Error& error) {
-      vigil.throw_deadlock();  // the other error is a result of it
+      long_wait.throw_deadlock();  // the other error is a result of it
       give_up(point, error.message());
       throw;
     } catch (...) {
@@ -174,7 +184,7 @@ void WaitMonitor::wait(const std::function<bool()>& done, const WaitPoint& point
   for (int polls = 1; !is_done(); ++polls) {
     detail::advance_everything(state_->context == nullptr ? nullptr : state_->context->lock);
     if (polls % polls_per_look == 0 || next_look.passed() || deadline.passed()) {
-      vigil.look();
+      long_wait.look();
       next_look = Deadline{longest_between_looks};
     }
     backoff.pause();
@@ -184,8 +194,7 @@ void WaitMonitor::wait(const std::function<bool()>& done, const WaitPoint& point
 void WaitMonitor::give_up(const WaitPoint& point, const std::string& reason) {
   const auto is_same = [&](const detail::Verdict& verdict) { return verdict.key == point.key; };
   if (std::ranges::any_of(state_->given_up, is_same)) return;
-  const std::string why = fmt::format(
-      "rank {} gave up {}: {}", state_->names(Rank{state_->comm.rank()}), point.activity, reason);
+  const std::string why = state_->gave_up(point, reason);
   state_->tell(point, why, detail::verdict_of(point, {}, why), {});
 }
 
@@ -203,20 +212,20 @@ void WaitMonitor::leave(const std::string& reason) {
 bool WaitMonitor::has_sent() const { return !state_->sent.empty(); }
 
 void WaitMonitor::receive_leftovers(const WaitPoint& point, const Deadline& deadline) {
-  struct Exchange {
+  struct Counts {
     std::vector<int> sent, coming;  // per member
   };
-  MpiMemory<Exchange> exchange;
+  MpiMemory<Counts> counts;
   MPI_Request request = MPI_REQUEST_NULL;
   MPI_Comm comm = state_->comm.native();
-  exchange->sent = state_->sent;
-  exchange->sent.resize(static_cast<std::size_t>(state_->comm.size()));
-  exchange->coming.resize(exchange->sent.size());
-  mpi::check(MPI_Ialltoall(exchange->sent.data(), 1, MPI_INT, exchange->coming.data(), 1, MPI_INT,
-                           comm, &request),
+  counts->sent = state_->sent;
+  counts->sent.resize(static_cast<std::size_t>(state_->comm.size()));
+  counts->coming.resize(counts->sent.size());
+  mpi::check(MPI_Ialltoall(counts->sent.data(), 1, MPI_INT, counts->coming.data(), 1, MPI_INT, comm,
+                           &request),
              "MPI_Ialltoall");
-  exchange.wait(request, *this, point, deadline);
-  const int coming = std::reduce(exchange->coming.begin(), exchange->coming.end());
+  counts.wait(request, *this, point, deadline);
+  const int coming = std::reduce(counts->coming.begin(), counts->coming.end());
   // A message of the program that has one of the tags may hide one of these for ever.
   const Deadline patience{Deadline::Duration{1}};
   while (state_->taken < coming && !patience.passed()) {

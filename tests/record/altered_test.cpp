@@ -33,7 +33,8 @@ Bytes valid_record() {
     for (std::uint64_t i = 1; i <= 5'000; ++i)
       rank.make(i % 3 == 0 ? rank.tp : rank.dp, call_of(Operation::all_reduce), i);
     rank.recorder->mark("step 1");
-    rank.recorder->publish_wait("close()", 77, RankSet::of(std::vector{Rank{0}, Rank{1}}));
+    rank.recorder->publish(
+        {.text = "close()", .point = 77, .ranks = RankSet::of(std::vector{Rank{0}, Rank{1}})});
   }
   return record::copy(record::sources_in(folder.path()).at(0).path);
 }

@@ -45,7 +45,8 @@ TEST_CASE("a record says what its rank does") {
   rank.make(rank.tp, call_of(Operation::all_reduce), 1);
   rank.recorder->mark("step 12");
   const auto inside = rank.begin(rank.dp, call_of(Operation::barrier, 0), 7, record::State::inside);
-  rank.recorder->publish_wait("close()", 77, RankSet::of(std::vector{Rank{0}, Rank{1}}));
+  rank.recorder->publish(
+      {.text = "close()", .point = 77, .ranks = RankSet::of(std::vector{Rank{0}, Rank{1}})});
 
   const record::Record found = read_own();
   CHECK(found.mesh_key == 0x1234);
@@ -195,7 +196,8 @@ TEST_CASE("a copy never mixes two calls") {
                                     static_cast<std::int64_t>(i));
       call.detail = i & 0xffff;
       rank.make(rank.tp, call, i);
-      if (i % 1000 == 0) rank.recorder->publish_wait(std::string(i / 1000 % 200 + 1, 'x'), i, {});
+      if (i % 1000 == 0)
+        rank.recorder->publish({.text = std::string(i / 1000 % 200 + 1, 'x'), .point = i});
     }
   }};
   const std::string path = own_record(0x1234);

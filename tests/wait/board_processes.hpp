@@ -24,7 +24,7 @@ namespace rankmesh_test {
 
 using rankmesh::Rank;
 using rankmesh::detail::NodeBoard;
-using Kind = rankmesh::detail::RankActivity::Kind;
+using Kind = rankmesh::detail::RankStatus::Kind;
 
 // Memory of two ranks, 3 and 5 of some mesh, and the file behind it.
 struct Memory {

@@ -16,9 +16,9 @@
 
 #include "board_processes.hpp"
 #include "support/checks.hpp"
+#include "transport/detail/call_descriptor.hpp"
 
 using namespace rankmesh;
-using detail::BoardEntry;
 using detail::NodeBoard;
 using detail::Presence;
 using rankmesh_test::becomes;
@@ -27,6 +27,14 @@ using rankmesh_test::Kind;
 using rankmesh_test::kind_of_peer;
 using rankmesh_test::Memory;
 using rankmesh_test::Peer;
+
+namespace {
+
+CallDescriptor collective(Operation operation) {
+  return {.kind = static_cast<std::uint64_t>(operation)};
+}
+
+}  // namespace
 
 TEST_CASE("a rank without a slot is unknown, and one that has not come is silent") {
   const Memory memory;
@@ -42,17 +50,14 @@ TEST_CASE("what a rank waits for, and what it has left, is on the board") {
   const NodeBoard board = memory.board(Rank{3});
   NodeBoard peer = memory.board(Rank{5});
   CHECK(kind_of_peer(board) == Kind::outside);
-  const std::uint64_t number = peer.publish({77, "tp.all_reduce, call 7"});
-  CHECK(number != 0);
-  CHECK(peer.publish({78, "another wait"}) == 0);
+  CHECK(peer.publish({.text = "tp.all_reduce, call 7", .point = 77}));
+  CHECK(!peer.publish({.text = "another wait", .point = 78}));
   CHECK(kind_of_peer(board) == Kind::waits);
   CHECK(board.look(Rank{5})->key == 77);
   CHECK(board.look(Rank{5})->text == "tp.all_reduce, call 7");
-  peer.clear(number + 1);
-  CHECK(kind_of_peer(board) == Kind::waits);
-  peer.clear(number);
+  peer.end_wait();
   CHECK(kind_of_peer(board) == Kind::outside);
-  peer.publish({1, std::string(1000, 'x')});
+  CHECK(peer.publish({.text = std::string(1000, 'x'), .point = 1}));
   CHECK(board.look(Rank{5})->text == std::string(231, 'x'));
   peer.leave(Presence::closed);
   CHECK(kind_of_peer(board) == Kind::closed);
@@ -98,26 +103,30 @@ TEST_CASE("a call that MPI carries is on the board without a clock; the watchdog
   CHECK(peer.label("tp") != label);
   CHECK(peer.label("dp") == label);
   CHECK(peer.watch_call() == 0);
-  {
-    const BoardEntry entry{peer, label, Operation::all_gather, 12};
-    CHECK(kind_of_peer(board) == Kind::in_call);
-    CHECK(board.look(Rank{5})->text == "dp.all_gather, call 12");
-    CHECK(board.look(Rank{5})->seconds == 0);
-    (void)peer.watch_call();
-    std::this_thread::sleep_for(std::chrono::milliseconds{20});
-    CHECK(peer.watch_call() >= 0.02);
-    CHECK(board.look(Rank{5})->seconds >= 0.02);
-  }
-  {
-    const BoardEntry entry{peer, label, Operation::send_recv,
-                           detail::PublishedMessage{3, 70'000, 16'383}.packed()};
-    CHECK(board.look(Rank{5})->text == "dp.send_recv to member 3 from member 70000 (tag 16383)");
-  }
-  {
-    const BoardEntry entry{peer, label, Operation::recv,
-                           detail::PublishedMessage{0, 2, 7}.packed()};
-    CHECK(board.look(Rank{5})->text == "dp.recv from member 2 (tag 7)");
-  }
+  detail::CurrentCall& current = peer.own().call;
+  current.enter(label, collective(Operation::all_gather), 12);
+  CHECK(kind_of_peer(board) == Kind::in_call);
+  CHECK(board.look(Rank{5})->text == "dp.all_gather, call 12");
+  (void)peer.watch_call();
+  std::this_thread::sleep_for(std::chrono::milliseconds{20});
+  CHECK(peer.watch_call() >= 0.02);
+  current.leave();
+  CHECK(peer.watch_call() == 0);
+  Call message{.operation = Operation::send_recv, .tag = 16'383};
+  message.destination = 3;
+  message.source = 70'000;
+  current.enter(label, detail::describe_message(message), 0);
+  CHECK(board.look(Rank{5})->text == "dp.send_recv to member 3 from member 70000 (tag 16383)");
+  CHECK(peer.watch_call() < 0.02);  // another call
+  current.leave();
+  message = {.operation = Operation::recv, .tag = 7};
+  message.source = 2;
+  current.enter(label, detail::describe_message(message), 0);
+  CHECK(board.look(Rank{5})->text == "dp.recv from member 2 (tag 7)");
+  current.leave();
+  current.enter(detail::RankArea::labels, collective(Operation::barrier), 1);
+  CHECK(board.look(Rank{5})->text == "a group.barrier, call 1");
+  current.leave();
   CHECK(kind_of_peer(board) == Kind::outside);
   CHECK(peer.watch_call() == 0);
 }
@@ -203,7 +212,7 @@ TEST_CASE("ranks with the same process id in different process namespaces are to
   SKIP_UNLESS(first.has_begun(), "process namespaces are not permitted");
   const Peer second{memory, CLONE_NEWPID, [](const NodeBoard& board) {
                       for (const std::size_t slot : {0U, 1U})
-                        if (board.index_of(board.identity_of(slot)) != slot) _exit(1);
+                        if (board.index_of(board.area(slot).identity()) != slot) _exit(1);
                     }};
   CHECK(second.has_begun());
 }
@@ -212,7 +221,7 @@ TEST_CASE("a rank whose main thread alone has ended has not ended") {
   const Memory memory;
   const NodeBoard board = memory.board(Rank{3});
   Peer peer{memory, 0, [](NodeBoard& of_peer) {
-              (void)of_peer.publish({77, "tp.all_reduce, call 7"});
+              (void)of_peer.publish({.text = "tp.all_reduce, call 7", .point = 77});
               // It ends the main thread as pthread_exit() does, without unwinding the stack.
               (void)std::signal(SIGUSR1, [](int) { ::syscall(SYS_exit, 0); });
               std::thread{[] {

@@ -21,7 +21,6 @@
 #include "support/checks.hpp"
 
 using namespace rankmesh;
-using detail::BoardEntry;
 using detail::NodeBoard;
 using detail::Presence;
 using rankmesh_test::comes_true;
@@ -51,6 +50,12 @@ std::shared_ptr<NodeBoard> board_of(const Memory& memory, int file = -1) {
                                      Rank{3});
 }
 
+// The rank of the board enters a call, in which it stays.
+void enter_all_reduce(NodeBoard& board) {
+  const CallDescriptor descriptor{.kind = static_cast<std::uint64_t>(Operation::all_reduce)};
+  board.own().call.enter(board.label("tp"), descriptor, 7);
+}
+
 }  // namespace
 
 // Replaces the function of the system also for rankmesh.
@@ -66,13 +71,13 @@ TEST_CASE("the watchdog reports a call that takes long, once, and at doubled int
   const Memory memory;
   const auto board = board_of(memory);
   NodeBoard peer = memory.board(Rank{5});
-  peer.publish({1, "dp.barrier, call 2"});
+  CHECK(peer.publish({.text = "dp.barrier, call 2", .point = 1}));
   Messages messages;
   const auto context = context_of(board, messages.sink(), 0.3);
   const auto begin = Clock::now();
   {
     const detail::WatchedMesh watched{context, {}};
-    const BoardEntry entry{*board, board->label("tp"), Operation::all_reduce, 7};
+    enter_all_reduce(*board);
     CHECK(comes_true([&] { return messages.texts().size() >= 2; }));
   }
   // After 0.3 s and 0.6 s of the call, at the next ticks; and again after 1.2 s, 2.4 s, ...
@@ -172,6 +177,6 @@ TEST_CASE("a sink that throws does not end the watchdog") {
   };
   const auto context = context_of(board, sink, 0.1);
   const detail::WatchedMesh watched{context, {}};
-  const BoardEntry entry{*board, board->label("tp"), Operation::all_reduce, 7};
+  enter_all_reduce(*board);
   CHECK(comes_true([&] { return reports >= 2; }));  // it goes on after the first one
 }

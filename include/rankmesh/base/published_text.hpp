@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A text in memory that one process writes and others read.
+// Words and texts in memory that one process writes and others read.
 #pragma once
 
 #include <algorithm>
@@ -14,9 +14,48 @@
 
 namespace rankmesh {
 
-/// A text with two numbers that one process writes and others read at any time. If the text is
-/// written while a reader reads it, the reader reads again. It therefore never gets parts of two
-/// texts. One thread writes at a time.
+/// Words that one process writes and others read at any time. If the words are written while a
+/// reader reads them, the reader reads again. It therefore never gets parts of two values. One
+/// thread writes at a time.
+template <std::size_t count>
+class PublishedWords {
+ public:
+  /// What is published.
+  using Words = std::array<std::uint64_t, count>;
+  /// What a reader gets.
+  struct Value {
+    Words words;                ///< The words.
+    std::uint64_t version = 0;  ///< Another number after each write.
+  };
+
+  /// Publishes words. Does not block.
+  void write(const Words& words) {
+    const std::uint64_t sequence = sequence_.load(std::memory_order_relaxed);
+    sequence_.store(sequence + 1, std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_release);
+    for (std::size_t i = 0; i < count; ++i) words_[i].store(words[i], std::memory_order_relaxed);
+    sequence_.store(sequence + 2, std::memory_order_release);
+  }
+  /// Returns the words. Returns nothing if the writer has ended or was stopped in the middle of a
+  /// write.
+  [[nodiscard]] std::optional<Value> read() const {
+    for (int attempt = 0; attempt < 1000; ++attempt) {
+      Value value{.version = sequence_.load(std::memory_order_acquire)};
+      if (value.version % 2 != 0) continue;
+      for (std::size_t i = 0; i < count; ++i)
+        value.words[i] = words_[i].load(std::memory_order_relaxed);
+      std::atomic_thread_fence(std::memory_order_acquire);
+      if (sequence_.load(std::memory_order_relaxed) == value.version) return value;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  std::atomic<std::uint64_t> sequence_{0};  // odd during a write
+  std::array<std::atomic<std::uint64_t>, count> words_{};
+};
+
+/// A text with two numbers that one process writes and others read at any time, as PublishedWords.
 template <std::size_t text_capacity>
 class PublishedTextOf {
  public:
@@ -31,19 +70,9 @@ class PublishedTextOf {
 
   /// Publishes a text with its two numbers. A text that is too long is cut. Does not block.
   void write(std::uint64_t key, std::int64_t since, std::string_view text) {
-    std::array<char, capacity> bytes{};
-    std::memcpy(bytes.data(), text.data(), std::min(text.size(), capacity - 1));
-    const std::uint64_t sequence = sequence_.load(std::memory_order_relaxed);
-    sequence_.store(sequence + 1, std::memory_order_relaxed);
-    std::atomic_thread_fence(std::memory_order_release);
-    words_[0].store(key, std::memory_order_relaxed);
-    words_[1].store(static_cast<std::uint64_t>(since), std::memory_order_relaxed);
-    for (std::size_t i = 0; i < capacity / 8; ++i) {
-      std::uint64_t word = 0;
-      std::memcpy(&word, bytes.data() + i * 8, 8);
-      words_[2 + i].store(word, std::memory_order_relaxed);
-    }
-    sequence_.store(sequence + 2, std::memory_order_release);
+    typename Published::Words words{key, static_cast<std::uint64_t>(since)};
+    std::memcpy(&words[2], text.data(), std::min(text.size(), capacity - 1));
+    words_.write(words);
   }
   /// Publishes an empty text.
   void clear() { write(0, 0, {}); }
@@ -51,29 +80,18 @@ class PublishedTextOf {
   /// Returns the text and its numbers. Returns nothing if the text is empty, or if the writer has
   /// ended or was stopped in the middle of a write.
   [[nodiscard]] std::optional<Value> read() const {
-    for (int attempt = 0; attempt < 1000; ++attempt) {
-      const std::uint64_t before = sequence_.load(std::memory_order_acquire);
-      if (before % 2 != 0) continue;
-      Value value{words_[0].load(std::memory_order_relaxed),
-                  static_cast<std::int64_t>(words_[1].load(std::memory_order_relaxed)),
-                  {}};
-      std::array<char, capacity + 1> bytes{};
-      for (std::size_t i = 0; i < capacity / 8; ++i) {
-        const std::uint64_t word = words_[2 + i].load(std::memory_order_relaxed);
-        std::memcpy(bytes.data() + i * 8, &word, 8);
-      }
-      std::atomic_thread_fence(std::memory_order_acquire);
-      if (sequence_.load(std::memory_order_relaxed) != before) continue;
-      value.text = bytes.data();
-      if (value.text.empty()) return std::nullopt;
-      return value;
-    }
-    return std::nullopt;
+    const auto published = words_.read();
+    if (!published) return std::nullopt;
+    const auto& words = published->words;
+    const auto* const text = reinterpret_cast<const char*>(&words[2]);
+    if (*text == '\0') return std::nullopt;
+    return Value{words[0], static_cast<std::int64_t>(words[1]),
+                 std::string{text, ::strnlen(text, capacity)}};
   }
 
  private:
-  std::atomic<std::uint64_t> sequence_{0};  // odd during a write
-  std::array<std::atomic<std::uint64_t>, 2 + capacity / 8> words_{};
+  using Published = PublishedWords<2 + text_capacity / 8>;
+  Published words_;
 };
 
 using PublishedText = PublishedTextOf<232>;

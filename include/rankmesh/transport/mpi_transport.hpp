@@ -13,10 +13,6 @@
 
 namespace rankmesh {
 
-namespace detail {
-class RecordedCall;
-}  // namespace detail
-
 /// Carries all operations on host memory with MPI's own functions. Counts are 64-bit numbers. run()
 /// calls the blocking functions of MPI, and start() calls the non-blocking functions. For small
 /// messages, polling a non-blocking function takes about twice as long as calling the blocking

@@ -15,8 +15,7 @@ namespace rankmesh {
 class Pending;
 
 namespace detail {
-struct PublishedCall;
-struct Recording;
+struct Publication;
 }  // namespace detail
 
 /// Waits on behalf of one group's operations. Transport::run() gets a Waiter, so a polled transport
@@ -46,12 +45,8 @@ class Waiter {
   /// Returns a call in words, for messages.
   [[nodiscard]] virtual std::string activity_of(const Call& call) const = 0;
 
-  /// Where this process publishes which call it is in, for the watchdog; null if there is no such
-  /// place. See detail::BoardEntry.
-  detail::PublishedCall* published_call = nullptr;
-  std::uint32_t label = 0;  ///< The number of the group's name there.
-  /// Where the calls of the group are recorded.
-  const detail::Recording* recording = nullptr;
+  /// Where the calls of the group are published; null if nowhere.
+  const detail::Publication* publication = nullptr;
 
  protected:
   ~Waiter() = default;

@@ -27,9 +27,9 @@ struct RANKMESH_API WaitPoint {
   /// The name of the activity in messages. The name may differ between members.
   std::string activity{};
   std::vector<int> members{};  ///< The members, as ranks of the monitor's communicator.
-  /// If it is not 0, a member that gives up this point also ends all later waits of the other
-  /// members at points of the same scope, for example at later operations of the same group. It is
-  /// the same on all members.
+  /// Points of one scope fail together: if a member gives up one of them, the waits of the others
+  /// at all of them end, also those that begin later. The operations of a group have one scope,
+  /// which is the same on all members. 0: the point has no scope.
   std::uint64_t scope = 0;
   /// Says whether the members may wait under the same key again after a failure. A member that
   /// gives up then ends only the waits that have begun.

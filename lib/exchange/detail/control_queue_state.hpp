@@ -12,7 +12,7 @@
 
 #include "group/detail/mesh_runtime.hpp"
 #include "message_ring.hpp"
-#include "queue_vigil.hpp"
+#include "queue_wait.hpp"
 #include "rankmesh/exchange/control_queue.hpp"
 #include "rankmesh/group/detail/group_access.hpp"
 #include "rankmesh/layout/placement.hpp"
@@ -68,12 +68,12 @@ struct ControlQueue::State {
       if (done()) return;
     }
     const Deadline deadline{timeout.value_or(runtime().control->timeout)};
-    detail::QueueVigil vigil{*runtime().control, [this] { return activity(); },
-                             [this] { return awaited(); }};
+    detail::QueueWait queue_wait{*runtime().control, [this] { return activity(); },
+                                 [this] { return awaited(); }};
     for (int polls = 0; !done(); ++polls) {
       if (deadline.passed()) late(deadline);
       rankmesh::detail::advance_everything(nullptr);
-      if (polls % 64 == 63) vigil.look();
+      if (polls % 64 == 63) queue_wait.look();
       backoff.pause();
     }
   }

@@ -17,6 +17,7 @@
 #include "rankmesh/routes/route_table.hpp"
 #include "rankmesh/transport/call.hpp"
 #include "router.hpp"
+#include "transport/detail/published_call.hpp"
 
 namespace rankmesh::detail {
 
@@ -153,6 +154,7 @@ class CallDispatcher final : private Waiter {
   [[nodiscard]] WaitPoint collective_point(const Call& call, std::uint64_t number) const;
 
   std::string name_;
+  Publication publication_;
   std::shared_ptr<Lifetime> lifetime_ = std::make_shared<Lifetime>(name_);
   std::shared_ptr<Connection> connection_;
   std::shared_ptr<MeshRuntime> runtime_;

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/detail/process_identity.hpp"
 #include "rankmesh/base/index.hpp"
 #include "rankmesh/export.hpp"
 #include "rankmesh/layout/rank_set.hpp"
@@ -35,8 +36,7 @@ class RANKMESH_API Recorder {
     Rank rank;
     std::string mesh, coordinates, host;
     std::vector<std::string> transports{};  ///< Those of the program; see format::Header.
-    std::uint64_t process_start = 0;        ///< See format::Header.
-    std::uint64_t process_namespace = 0;    ///< See format::Header.
+    ProcessIdentity process{};              ///< See format::Header.
     std::array<std::uint64_t, 2> boot{};    ///< See format::Header.
   };
 
@@ -54,10 +54,9 @@ class RANKMESH_API Recorder {
                                 const std::vector<std::string>& names, const RankSet& ranks);
   /// Records a text, cut to record::format::mark_bytes bytes.
   void mark(std::string_view text);
-  /// Publishes what the rank waits for, other than a call of a group.
-  /// @param point, ranks  See record::Wait.
-  void publish_wait(const std::string& activity, std::uint64_t point, const RankSet& ranks);
-  void clear_wait();
+  /// Publishes what the rank waits for, since now. Without ranks, it is a call of a group.
+  void publish(const record::Wait& wait);
+  void end_wait();
   /// Relates the clock of this node to that of node 0.
   void set_clock(std::int32_t node, std::int64_t offset, std::int64_t error);
   void leave(record::Presence how, std::string_view reason);

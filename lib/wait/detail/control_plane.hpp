@@ -51,10 +51,7 @@ class ControlPlane {
   /// The node and the log, for other monitors of the mesh.
   [[nodiscard]] const std::shared_ptr<WaitContext>& context() const { return context_; }
   /// Adds the record of this rank, or null.
-  void open_record(std::shared_ptr<Recorder> recorder) {
-    recorder_ = std::move(recorder);
-    context_->diagnosis = std::make_shared<const NodeDiagnosis>(recorder_);
-  }
+  void open_record(std::shared_ptr<Recorder> recorder) { recorder_ = std::move(recorder); }
   [[nodiscard]] const std::shared_ptr<Recorder>& recorder() const { return recorder_; }
   /// Adds the board of this rank's node, once the nodes are known, and starts to watch it.
   void open_board(std::shared_ptr<NodeBoard> board, bool has_watchdog) {

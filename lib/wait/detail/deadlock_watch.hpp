@@ -4,25 +4,30 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "node_board.hpp"
-#include "rankmesh/base/index.hpp"
 #include "rankmesh/wait/rank_names.hpp"
 
 namespace rankmesh::detail {
 
+/// What the ranks of a deadlock throw, and when.
+struct Deadlock {
+  std::string text{};
+  std::int64_t at = 0;  ///< See NodeBoard::now().
+};
+
 /// Watches for a circle of waits during one wait of this rank: it waits for rank k, which waits for
 /// another rank, and so on back to this rank.
 ///
-/// Each rank publishes the ranks without which its wait cannot end, also on the boards of its other
-/// meshes. A rank with other operations in flight publishes none, because its peers may wait for
-/// these operations. A circle counts as a deadlock only if every rank of it has again determined
-/// for which ranks it waits, and no rank of it has left its wait meanwhile. Therefore a circle that
-/// is about to dissolve does not count as a deadlock, however slow its ranks are.
+/// Each rank publishes the ranks without which its wait cannot end (PublishedWait::need()), also on
+/// the boards of its other meshes. A rank with other operations in flight publishes none, because
+/// its peers may wait for these operations. A circle counts as a deadlock only if every rank of it
+/// has again determined for which ranks it waits, and no rank of it has left its wait meanwhile.
+/// Therefore a circle that is about to dissolve does not count as a deadlock, however slow its
+/// ranks are. Nothing else ends calls because of what several ranks do.
 ///
 /// Among the ranks of a circle that wait in the mesh of the board, the first one reports the circle
 /// to the others, so that all of them throw the same text. They throw at the same time: a rank that
@@ -30,35 +35,27 @@ namespace rankmesh::detail {
 /// error.
 class DeadlockWatch {
  public:
-  /// @param own  The board of the mesh that waits. It must outlive this object.
-  explicit DeadlockWatch(NodeBoard& own) : own_{own} {}
-  ~DeadlockWatch();
-  DeadlockWatch(const DeadlockWatch&) = delete;
-  DeadlockWatch& operator=(const DeadlockWatch&) = delete;
+  /// @param board  Of the mesh that waits. It must outlive this object.
+  explicit DeadlockWatch(const NodeBoard& board) : board_{board} {}
 
-  /// Publishes for which ranks this rank waits, and looks for circles. Call it about ten times a
-  /// second.
-  /// @param needed  Ranks of the mesh without which the wait cannot end.
+  /// Looks for circles. Call it about ten times a second, after PublishedWait::need().
   /// @return What to throw; nothing if there is no such circle.
-  std::optional<Deadlock> look(const std::vector<Rank>& needed, const RankNames& names);
+  std::optional<Deadlock> look(const RankNames& names);
 
  private:
+  /// A rank of a circle, and its needs when the circle was found.
   struct Link {
     std::size_t slot;
-    std::uint64_t version;
-    std::uint64_t checks;
+    PublishedNeeds::Value found;
   };
-  using Circle = std::vector<Link>;
-  [[nodiscard]] static Circle circle_of(const NodeBoard& board);
-  [[nodiscard]] static bool is_confirmed(const NodeBoard& board, const Circle& circle);
-  [[nodiscard]] static bool is_intact(const NodeBoard& board, const Circle& circle);
-  [[nodiscard]] static std::string describe(const NodeBoard& board, const Circle& circle,
-                                            const RankNames& names);
-  [[nodiscard]] bool is_reporter(const Circle& circle) const;
-  void publish(const std::vector<Rank>& needed);
+  [[nodiscard]] std::vector<Link> find() const;
+  [[nodiscard]] bool is_confirmed() const;
+  [[nodiscard]] bool is_intact() const;
+  [[nodiscard]] bool is_reporter() const;
+  [[nodiscard]] Deadlock report(const RankNames& names) const;
 
-  NodeBoard& own_;
-  Circle circle_;  // on the own board, as it was found first
+  const NodeBoard& board_;
+  std::vector<Link> circle_;  // in the order in which the ranks wait for each other
 };
 
 }  // namespace rankmesh::detail

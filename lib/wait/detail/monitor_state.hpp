@@ -6,6 +6,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "rankmesh/mpi/communicator.hpp"
@@ -57,8 +58,11 @@ struct MonitorState {
   }
   /// Returns the rank's number in the mesh.
   [[nodiscard]] Rank in_mesh(int member) const { return names.in_mesh(Rank{member}); }
+  [[nodiscard]] std::vector<Rank> in_mesh(const std::vector<int>& members) const;
   /// Returns what the board says about a member; nothing if it is not on this node.
-  [[nodiscard]] std::optional<RankActivity> look(int member) const;
+  [[nodiscard]] std::optional<RankStatus> look(int member) const;
+  /// Says that this rank has given up a point, and why.
+  [[nodiscard]] std::string gave_up(const WaitPoint& point, const std::string& reason) const;
 
   /// Answers the questions that have arrived.
   /// @param point  The point at which this rank waits.
@@ -76,9 +80,6 @@ struct MonitorState {
   void come_back(const WaitPoint& point);
   /// Throws the verdict as the end of the wait at this point.
   [[noreturn]] void throw_verdict(const WaitPoint& point, const Verdict& verdict);
-
- private:
-  void remember(const Received<Verdict>& received);
 };
 
 }  // namespace rankmesh::detail

@@ -6,7 +6,6 @@
 
 #include "base/detail/log.hpp"
 #include "node_board.hpp"
-#include "node_diagnosis.hpp"
 #include "rankmesh/base/deadline.hpp"
 
 namespace rankmesh::detail {
@@ -18,9 +17,7 @@ struct WaitContext {
   std::shared_ptr<NodeBoard> board;  ///< Null before the nodes are known.
   std::shared_ptr<const Log> log;    ///< Receives reports of stalls; null if there are none.
   Deadline::Duration stall{30};      ///< The length of a wait that is reported.
-  /// For errors of waits; null before the record is open, or if there is none.
-  std::shared_ptr<const NodeDiagnosis> diagnosis{};
-  MeshLock* lock = nullptr;  ///< Of the mesh; null before its groups are open.
+  MeshLock* lock = nullptr;          ///< Of the mesh; null before its groups are open.
 };
 
 }  // namespace rankmesh::detail

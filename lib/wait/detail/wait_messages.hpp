@@ -3,6 +3,8 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -21,21 +23,12 @@ inline constexpr int question_tag = 32765;
 inline constexpr int answer_tag = 32766;
 inline constexpr int verdict_tag = 32767;
 /// Returns the hint of a TimeoutError.
-inline const char* timeout_hint(TimeLimit limit) {
-  switch (limit) {
-    case TimeLimit::timeout:
-      break;
-    case TimeLimit::deadline:
-      return "check the missing ranks for a crash, another branch or an earlier error; "
-             "RANKMESH_DEADLINE or MeshOptions::deadline sets the time limit";
-    case TimeLimit::argument:
-      return "check the missing ranks for a crash, another branch or an earlier error; the "
-             "argument "
-             "of the call that waits sets the time limit";
-  }
-  return "check the missing ranks for a crash, another branch or an earlier error; "
-         "RANKMESH_TIMEOUT "
-         "or MeshOptions::timeout sets the time limit";
+inline std::string timeout_hint(TimeLimit limit) {
+  constexpr std::array setters{"RANKMESH_TIMEOUT or MeshOptions::timeout",
+                               "RANKMESH_DEADLINE or MeshOptions::deadline",
+                               "the argument of the call that waits"};
+  return std::string{"check the missing ranks for a crash, another branch or an earlier error; "} +
+         setters[static_cast<std::size_t>(limit) % setters.size()] + " sets the time limit";
 }
 /// Returns the limit that the hint of a TimeoutError names.
 inline TimeLimit limit_of(const std::string& hint) {

@@ -5,6 +5,8 @@
 #include <sys/types.h>
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "rankmesh/export.hpp"
 #include "rankmesh/wait/rank_names.hpp"
@@ -13,7 +15,6 @@
 namespace rankmesh::detail {
 
 class Watchdog;
-struct WatchedBoard;
 
 /// Adds the board of a mesh to those that the watchdog of this process reads, as long as this
 /// object exists. The first object starts the watchdog's thread, and the last one joins it.
@@ -30,10 +31,19 @@ class RANKMESH_API WatchedMesh {
   WatchedMesh(const WatchedMesh&) = delete;
   WatchedMesh& operator=(const WatchedMesh&) = delete;
 
+  /// Returns what has to be reported now; usually nothing. The thread calls it.
+  [[nodiscard]] std::vector<std::string> reports();
+  [[nodiscard]] const WaitContext& context() const { return context_; }
+
  private:
+  [[nodiscard]] std::string stalled_call();
+  void add_ended_ranks(std::vector<std::string>& texts) const;
+
   pid_t process_;
-  std::shared_ptr<Watchdog> watchdog_;  ///< Null if its thread could not start.
-  std::shared_ptr<WatchedBoard> board_;
+  std::shared_ptr<Watchdog> watchdog_;  // null if its thread could not start
+  const WaitContext context_;
+  const RankNames names_;
+  double next_report_;
 };
 
 }  // namespace rankmesh::detail

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "detail/vigil.hpp"
+#include "detail/long_wait.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "detail/open_monitors.hpp"
+#include "detail/open_parts.hpp"
 
 namespace rankmesh::detail {
 namespace {
@@ -26,14 +26,26 @@ constexpr Deadline::Duration departure_grace{0.1};
 constexpr std::int64_t check_interval = 100'000'000;  // nanoseconds
 constexpr std::size_t checks_at_once = 16;
 
+RankStatus status_in(const std::vector<StatusOfRank>& ranks, int member) {
+  const auto found = std::ranges::find(ranks, Rank{member}, &StatusOfRank::rank);
+  return found == ranks.end() ? RankStatus{} : found->status;
+}
+
 double stall_lead(double stall) { return std::min(stall_grace.count(), stall / 2); }
+
+// Returns the wait for the members of another mesh. No wait of these members has its key.
+WaitPoint seen_from_another_mesh(const WaitPoint& point) {
+  std::string activity =
+      point.activity.substr(0, sizeof Note::activity - 1 - record::in_another_mesh.size());
+  return {.key = 0, .activity = activity.append(record::in_another_mesh)};
+}
 
 }  // namespace
 
 // On a communicator that the program also uses, a message may belong to the program. On such a
 // communicator, nothing is received until the wait has lasted so long that something is probably
 // wrong.
-Vigil::Vigil(MonitorState& state, const WaitPoint& point, const Deadline& deadline)
+LongWait::LongWait(MonitorState& state, const WaitPoint& point, const Deadline& deadline)
     : state_{state},
       point_{point},
       deadline_{deadline},
@@ -41,45 +53,48 @@ Vigil::Vigil(MonitorState& state, const WaitPoint& point, const Deadline& deadli
                            ? 0.0
                            : std::min(5.0, deadline.seconds() / 2)}} {}
 
-void Vigil::look() {
+void LongWait::look() {
   if (begin_ == 0) begin();
   if (silence_.passed()) {
     state_.answer(point_);
     hear();
     receive_answers();
   }
-  OpenMonitors::instance().answer(state_, point_);
+  // While the rank is in this wait, it cannot begin the waits of other monitors.
+  OpenParts<MonitorState>::instance().for_each([&](MonitorState& other) {
+    if (&other != &state_) other.answer(seen_from_another_mesh(point_));
+  });
   look_for_failures();
   look_for_deadlock();
   look_for_stall();
   look_at_deadline();
 }
 
-void Vigil::begin() {
+NodeBoard* LongWait::board() const {
+  return state_.context == nullptr ? nullptr : state_.context->board.get();
+}
+
+void LongWait::begin() {
   begin_ = NodeBoard::now();
   next_check_ = next_deadlock_check_ = begin_ + check_interval;
   if (state_.context == nullptr) return;
   next_stall_ = state_.context->stall.count();
-  const auto& board = state_.context->board;
-  published_ = PublishedWait{board.get(), notice()};
-  if (board == nullptr) return;
+  published_.emplace(board(), wait_of_point());
+  if (board() == nullptr) return;
   for (const int member : point_.members)
-    if (member != state_.comm.rank() && board->index_of(state_.in_mesh(member)))
+    if (member != state_.comm.rank() && board()->index_of(state_.in_mesh(member)))
       local_.push_back(member);
 }
 
-WaitNotice Vigil::notice() const {
-  WaitNotice notice{point_.key, point_.activity};
-  if (point_.is_call) return notice;
-  std::vector<Rank> ranks;
-  for (const int member : point_.members) ranks.push_back(state_.in_mesh(member));
-  notice.ranks = RankSet::of(ranks);
-  return notice;
+record::Wait LongWait::wait_of_point() const {
+  record::Wait wait{.text = point_.activity, .point = point_.key};
+  if (!point_.is_call) wait.ranks = RankSet::of(state_.in_mesh(point_.members));
+  return wait;
 }
 
 // Asks all members that are not on the board of this node.
-void Vigil::ask(Seconds grace) {
-  std::vector<RankAndActivity> before;  // members that do not answer again may still do this
+void LongWait::ask(Seconds grace) {
+  std::vector<StatusOfRank> before;  // members that do not answer again may still do this
   if (inquiry_) before = std::move(inquiry_->answers);
   inquiry_ = Inquiry{++state_.questions, Deadline{grace}, {}, std::move(before)};
   for (const int member : point_.members)
@@ -89,7 +104,7 @@ void Vigil::ask(Seconds grace) {
     state_.send(member, question_tag, note_of(point_, inquiry_->number));
 }
 
-void Vigil::receive_answers() {
+void LongWait::receive_answers() {
   while (const auto received = state_.take<Note>(answer_tag)) {
     const Note& answer = received->message;
     if (!inquiry_ || answer.number != inquiry_->number ||
@@ -97,81 +112,77 @@ void Vigil::receive_answers() {
       continue;  // to an earlier question
     const Rank from{received->from};
     std::erase_if(inquiry_->answers, [&](const auto& known) { return known.rank == from; });
-    inquiry_->answers.push_back(
-        {from,
-         {.kind = RankActivity::Kind::waits,
-          .key = answer.key,
-          .text =
-              std::string{answer.activity, ::strnlen(answer.activity, sizeof answer.activity)}}});
+    std::string activity{answer.activity, ::strnlen(answer.activity, sizeof answer.activity)};
+    inquiry_->answers.push_back({from, {RankStatus::Kind::waits, answer.key, std::move(activity)}});
   }
 }
 
 // A member that has left never reaches the wait point. It may have done its part before it left, so
 // the condition of the wait is polled for another moment.
-void Vigil::hear() {
+void LongWait::hear() {
   const Verdict* departure = state_.hear(point_);
   if (departure == nullptr) return;
   if (!departure_end_) departure_end_ = Deadline{departure_grace};
   if (departure_end_->passed()) state_.throw_verdict(point_, *departure);
 }
 
-bool Vigil::is_answered() const { return inquiry_->silent.empty() || inquiry_->grace.passed(); }
+bool LongWait::is_answered() const { return inquiry_->silent.empty() || inquiry_->grace.passed(); }
 
-RankActivity Vigil::activity_of(int member) const {
-  if (auto activity = state_.look(member)) return *activity;
-  if (inquiry_) {
-    const auto& answers = inquiry_->answers;
-    const auto answer = std::ranges::find(answers, Rank{member}, &RankAndActivity::rank);
-    if (answer != answers.end()) return answer->activity;
-  }
-  return {};
+RankStatus LongWait::status_of(int member) const {
+  if (auto status = state_.look(member)) return *status;
+  return inquiry_ ? status_in(inquiry_->answers, member) : RankStatus{};
 }
 
-bool Vigil::is_present(const RankActivity& activity) const {
-  return activity.kind == RankActivity::Kind::waits && activity.key == point_.key;
+bool LongWait::is_present(const RankStatus& status) const {
+  return status.kind == RankStatus::Kind::waits && status.key == point_.key;
 }
 
 // When it is certain how the wait ends, other members are about to leave their waits too. The
 // finding contains what they did before.
-void Vigil::note_activities() {
+void LongWait::note_status() {
   for (const int member : point_.members)
-    if (member != state_.comm.rank()) noted_.push_back({Rank{member}, activity_of(member)});
+    if (member != state_.comm.rank()) noted_.push_back({Rank{member}, status_of(member)});
 }
 
 // Reads the records as long as no rank has left its wait because of the error.
-void Vigil::diagnose(NodeDiagnosis::Known known) {
-  if (state_.context == nullptr || state_.context->board == nullptr) return;
-  if (state_.context->diagnosis == nullptr || !diagnosis_.empty()) return;
-  diagnosis_ = state_.context->diagnosis->read(*state_.context->board, known);
+void LongWait::diagnose(AlreadySaid said) {
+  if (board() != nullptr && diagnosis_.empty()) diagnosis_ = diagnosis_of(*board(), said);
 }
 
-// Returns the members that are not at the wait point, and what they do.
-std::vector<RankAndActivity> Vigil::absent(std::vector<int>* present) const {
-  std::vector<RankAndActivity> ranks;
+// If all members wait here, their calls may still differ: the two ends of a message, or the members
+// of a ring, may wait in calls that do not match.
+LongWait::Members LongWait::members() const {
+  Members members;
+  std::vector<StatusOfRank> all;
+  bool is_same = true;
   for (const int member : point_.members) {
     if (member == state_.comm.rank()) continue;
-    RankActivity activity = activity_of(member);
-    const auto noted = std::ranges::find(noted_, Rank{member}, &RankAndActivity::rank);
+    RankStatus status = status_of(member);
+    RankStatus noted = status_in(noted_, member);
+    const bool is_here = is_present(status) || is_present(noted);
     // Without an answer to the second question, the first one counts.
-    const bool is_noted =
-        noted != noted_.end() && noted->activity.kind != RankActivity::Kind::silent;
-    if (!is_present(activity) && is_noted) activity = noted->activity;
-    if (!is_present(activity))
-      ranks.push_back({Rank{member}, std::move(activity)});
-    else if (present != nullptr)
-      present->push_back(member);
+    if (noted.kind != RankStatus::Kind::silent) status = std::move(noted);
+    if (is_here) members.present.push_back(member);
+    if (!is_here) members.absent.push_back({Rank{member}, status});
+    is_same = is_same && status.text == point_.activity;
+    all.push_back({Rank{member}, std::move(status)});
   }
-  return ranks;
+  const bool all_wait = std::ranges::all_of(
+      all, [](const auto& of_rank) { return of_rank.status.kind == RankStatus::Kind::waits; });
+  if (!members.absent.empty())
+    members.text = describe(members.absent, state_.names);
+  else
+    members.text =
+        is_same || !all_wait ? "all of its ranks wait in it" : describe(all, state_.names);
+  return members;
 }
 
 // A member of this node that has failed never reaches the wait point. It may have done its part
 // before it failed, so the condition of the wait is polled for another moment.
-void Vigil::look_for_failures() {
+void LongWait::look_for_failures() {
   if (local_.empty() || NodeBoard::now() < next_check_) return;
   next_check_ = NodeBoard::now() + check_interval;
-  const auto has_failed = [&](int member) {
-    return state_.context->board->has_failed(state_.in_mesh(member));
-  };
+  const auto has_failed = [&](int member) { return board()->has_failed(state_.in_mesh(member)); };
   if (failed_ && has_failed(*failed_)) fail(false);
   if (failed_) return;
   for (std::size_t i = 0; i < std::min(local_.size(), checks_at_once) && !failed_; ++i) {
@@ -179,70 +190,32 @@ void Vigil::look_for_failures() {
     if (has_failed(local_[next_local_])) failed_ = local_[next_local_];
   }
   if (!failed_) return;
-  note_activities();
-  diagnose(NodeDiagnosis::Known::missing);
+  note_status();
+  diagnose(AlreadySaid::missing);
 }
 
 // Members that wait in another call of the same group are not part of a circle. They learn the
 // reason from the ranks that throw here.
-void Vigil::look_for_deadlock() {
+void LongWait::look_for_deadlock() {
   if (!point_.needed || local_.empty() || NodeBoard::now() < next_deadlock_check_) return;
   if (deadlock_) throw_deadlock();
   next_deadlock_check_ = NodeBoard::now() + check_interval;
-  if (!deadlock_watch_) deadlock_watch_.emplace(*state_.context->board);
-  std::vector<Rank> needed;
-  for (const int member : point_.needed()) needed.push_back(state_.in_mesh(member));
-  deadlock_ = deadlock_watch_->look(needed, state_.names.of_mesh());
+  if (!deadlock_watch_) deadlock_watch_.emplace(*board());
+  published_->need(state_.in_mesh(point_.needed()));
+  deadlock_ = deadlock_watch_->look(state_.names.of_mesh());
   if (!deadlock_) return;
   next_deadlock_check_ = deadlock_->at;
-  diagnose(NodeDiagnosis::Known::circle);
+  diagnose(AlreadySaid::circle);
 }
 
-void Vigil::throw_deadlock() {
+void LongWait::throw_deadlock() {
   if (!deadlock_) return;
-  const std::string why =
-      fmt::format("rank {} gave up {}: {}", state_.names(Rank{state_.comm.rank()}), point_.activity,
-                  deadlock_->text);
-  std::vector<int> present;
-  (void)absent(&present);
-  state_.tell(point_, why, verdict_of(point_, {}, why), present);
+  const std::string why = state_.gave_up(point_, deadlock_->text);
+  state_.tell(point_, why, verdict_of(point_, {}, why), members().present);
   throw MismatchError{deadlock_->text, deadlock_hint + diagnosis_, false};
 }
 
-// Says what the members do. The two ends of a message, or the members of a ring, may wait in calls
-// that do not match.
-std::string Vigil::what_members_do(const std::vector<RankAndActivity>& absent) const {
-  if (!absent.empty()) return describe(absent, state_.names);
-  std::vector<RankAndActivity> all;
-  bool is_same = true;
-  for (const int member : point_.members) {
-    if (member == state_.comm.rank()) continue;
-    RankActivity activity = activity_of(member);
-    const auto noted = std::ranges::find(noted_, Rank{member}, &RankAndActivity::rank);
-    if (noted != noted_.end()) activity = noted->activity;
-    is_same = is_same && activity.text == point_.activity;
-    all.push_back({Rank{member}, std::move(activity)});
-  }
-  const bool is_known = std::ranges::all_of(
-      all, [](const auto& of_rank) { return of_rank.activity.kind == RankActivity::Kind::waits; });
-  return is_same || !is_known ? "all of its ranks wait in it" : describe(all, state_.names);
-}
-
-std::string Vigil::others_on_node() const {
-  const auto& board = state_.context->board;
-  if (board == nullptr) return {};
-  std::vector<RankAndActivity> others;
-  for (const Rank rank : board->ranks()) {
-    const bool is_member = std::ranges::any_of(
-        point_.members, [&](int member) { return state_.in_mesh(member) == rank; });
-    if (is_member || rank == board->self()) continue;
-    if (auto activity = board->look(rank)) others.push_back({rank, std::move(*activity)});
-  }
-  if (others.empty()) return {};
-  return "; others on this node: " + describe(others, state_.names.of_mesh());
-}
-
-void Vigil::look_for_stall() {
+void LongWait::look_for_stall() {
   if (next_stall_ <= 0 || state_.context->log == nullptr || !state_.context->log->is_heard())
     return;
   const double seconds = static_cast<double>(NodeBoard::now() - begin_) * 1e-9;
@@ -262,21 +235,22 @@ void Vigil::look_for_stall() {
   const Log& log = *state_.context->log;
   // One report lists all ranks of the node.
   const auto since = begin_ + static_cast<std::int64_t>(interval * 0.5e9);
-  if (log.has_default_reports() && state_.context->board != nullptr &&
-      !state_.context->board->claim_stall_report(since))
+  if (log.has_default_reports() && board() != nullptr && !board()->claim_stall_report(since))
     return;
-  std::vector<int> present;
-  const std::vector<RankAndActivity> ranks = absent(&present);
+  const Members others = members();
   // Without a board, as before a mesh is open, the first rank that waits here reports for all.
-  if (log.has_default_reports() && state_.context->board == nullptr &&
-      std::ranges::any_of(present, [&](int member) { return member < state_.comm.rank(); }))
+  if (log.has_default_reports() && board() == nullptr &&
+      std::ranges::any_of(others.present, [&](int member) { return member < state_.comm.rank(); }))
     return;
+  const std::string rest = board() == nullptr ? ""
+                                              : others_on_node(*board(), state_.names.of_mesh(),
+                                                               state_.in_mesh(point_.members));
   log.report(fmt::format("rank {} has waited for {:.0f} s in {}: {}{}",
                          state_.names(Rank{state_.comm.rank()}), seconds, point_.activity,
-                         what_members_do(ranks), others_on_node()));
+                         others.text, rest));
 }
 
-void Vigil::look_at_deadline() {
+void LongWait::look_at_deadline() {
   const double left = deadline_.left().count();
   if (stage_ == Stage::early && left <= std::min(longest_lead, deadline_.seconds() / 2)) {
     ask(Seconds{left});
@@ -285,38 +259,36 @@ void Vigil::look_at_deadline() {
   if (left > 0) return;
   if (stage_ == Stage::asked) {
     hear();  // there may already be a verdict
-    note_activities();
+    note_status();
     ask(second_grace);
     first_end_ = Deadline{first_grace};
-    diagnose(NodeDiagnosis::Known::missing);
+    diagnose(AlreadySaid::missing);
     stage_ = Stage::asked_again;
   }
   // Another member may be about to send its verdict, which all of them then throw.
   if (is_answered() && first_end_->passed()) fail(true);
 }
 
-void Vigil::fail(bool has_timed_out) {
+void LongWait::fail(bool has_timed_out) {
   throw_deadlock();
-  std::vector<int> present;
-  const std::vector<RankAndActivity> ranks = absent(&present);
-  std::vector<Rank> missing;
-  for (const auto& [rank, activity] : ranks)
-    if (activity.kind != RankActivity::Kind::waits)
-      missing.push_back(state_.in_mesh(static_cast<int>(rank.value())));
-  const std::string what = what_members_do(ranks);
+  const Members others = members();
+  std::vector<int> elsewhere;
+  for (const auto& [rank, status] : others.absent)
+    if (status.kind != RankStatus::Kind::waits) elsewhere.push_back(rank.to_int());
+  std::vector<Rank> missing = state_.in_mesh(elsewhere);
   const Rank self = state_.in_mesh(state_.comm.rank());
   const std::string finding =
       has_timed_out ? fmt::format("{} did not end within {} s; {} (found by rank {})",
-                                  point_.activity, deadline_.seconds(), what, self.value())
-                    : fmt::format("{} cannot end; {} (found by rank {})", point_.activity, what,
-                                  self.value());
+                                  point_.activity, deadline_.seconds(), others.text, self.value())
+                    : fmt::format("{} cannot end; {} (found by rank {})", point_.activity,
+                                  others.text, self.value());
   const double seconds = static_cast<double>(NodeBoard::now() - begin_) * 1e-9;
   const std::string why =
       fmt::format("rank {} gave up {}, after {:.1f} s: {}", state_.names(Rank{state_.comm.rank()}),
-                  point_.activity, seconds, what);
+                  point_.activity, seconds, others.text);
   Verdict verdict = verdict_of(point_, missing, finding);
   verdict.is_timeout = has_timed_out ? 1 : 0;
-  state_.tell(point_, why, verdict, present);
+  state_.tell(point_, why, verdict, others.present);
   if (!has_timed_out) throw PeerError{finding, ended_hint + diagnosis_, std::move(missing)};
   throw TimeoutError{finding, timeout_hint(point_.limit) + diagnosis_, std::move(missing)};
 }

@@ -11,18 +11,18 @@
 
 #include "rankmesh/base/index.hpp"
 #include "wait/detail/control_plane.hpp"
-#include "wait/detail/open_boards.hpp"
+#include "wait/detail/published_wait.hpp"
 
 namespace rankmesh::exchange::detail {
 
 /// Publishes the wait on the board of the node, and ends it if a rank that it needs has failed on
 /// this node, or has left the mesh by an exception on another node. Such waits are not reported as
 /// stalls: a reader may have nothing to do for long.
-class QueueVigil {
+class QueueWait {
  public:
   /// @param awaited  Returns the ranks of the mesh without which the wait cannot end.
-  QueueVigil(rankmesh::detail::ControlPlane& control, std::function<std::string()> activity,
-             std::function<std::vector<Rank>()> awaited);
+  QueueWait(rankmesh::detail::ControlPlane& control, std::function<std::string()> activity,
+            std::function<std::vector<Rank>()> awaited);
   /// Call it regularly while the wait lasts.
   /// @throws PeerError if an awaited rank has failed or has left.
   void look();
@@ -35,7 +35,7 @@ class QueueVigil {
   rankmesh::detail::ControlPlane& control_;
   std::function<std::string()> activity_;
   std::function<std::vector<Rank>()> awaited_;
-  rankmesh::detail::PublishedWait published_;
+  std::optional<rankmesh::detail::PublishedWait> published_;
   std::int64_t next_check_ = 0;   // 0 before the first look
   std::optional<Rank> failed_;    // at the last check
   std::exception_ptr departure_;  // of a rank that has left, from the last check

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "detail/queue_vigil.hpp"
+#include "detail/queue_wait.hpp"
 
 #include <exception>
 #include <utility>
@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "rankmesh/base/error.hpp"
-#include "wait/detail/rank_activities.hpp"
+#include "wait/detail/rank_status.hpp"
 
 namespace rankmesh::exchange::detail {
 namespace {
@@ -19,19 +19,19 @@ constexpr std::uint64_t no_point = 0;                 // the key of no wait of a
 
 }  // namespace
 
-QueueVigil::QueueVigil(rankmesh::detail::ControlPlane& control,
-                       std::function<std::string()> activity,
-                       std::function<std::vector<Rank>()> awaited)
+QueueWait::QueueWait(rankmesh::detail::ControlPlane& control, std::function<std::string()> activity,
+                     std::function<std::vector<Rank>()> awaited)
     : control_{control}, activity_{std::move(activity)}, awaited_{std::move(awaited)} {}
 
-void QueueVigil::look() {
+void QueueWait::look() {
   const auto& board = control_.context()->board;
   if (board == nullptr) return;
   const std::int64_t now = NodeBoard::now();
   if (next_check_ == 0) {
     next_check_ = now + check_interval;
-    published_ = rankmesh::detail::PublishedWait{board.get(),
-                                                 {no_point, activity_(), RankSet::of(awaited_())}};
+    published_.emplace(
+        board.get(),
+        record::Wait{.text = activity_(), .point = no_point, .ranks = RankSet::of(awaited_())});
   }
   if (now < next_check_) return;
   next_check_ = now + check_interval;
@@ -45,7 +45,7 @@ void QueueVigil::look() {
 }
 
 // Ranks on other nodes send a message when they leave.
-void QueueVigil::listen() {
+void QueueWait::listen() {
   WaitPoint point{.key = no_point, .activity = activity_()};
   for (const Rank rank : awaited_()) point.members.push_back(static_cast<int>(rank.value()));
   try {
@@ -58,18 +58,16 @@ void QueueVigil::listen() {
   }
 }
 
-std::optional<Rank> QueueVigil::failed() const {
+std::optional<Rank> QueueWait::failed() const {
   for (const Rank rank : awaited_())
     if (control_.context()->board->has_failed(rank)) return rank;
   return std::nullopt;
 }
 
-void QueueVigil::fail(Rank rank) const {
-  const auto activity = control_.context()->board->look(rank);
-  throw PeerError{fmt::format("{} cannot end; {} (found by rank {})", activity_(),
-                              rankmesh::detail::describe(
-                                  {{rank, activity.value_or(rankmesh::detail::RankActivity{})}},
-                                  control_.names.of_mesh()),
+void QueueWait::fail(Rank rank) const {
+  const std::string what =
+      rankmesh::detail::describe({{rank, *control_.board().look(rank)}}, control_.names.of_mesh());
+  throw PeerError{fmt::format("{} cannot end; {} (found by rank {})", activity_(), what,
                               control_.rank().value()),
                   "check why that rank ended",
                   {rank}};

@@ -10,8 +10,8 @@
 
 #include "deadlock_watch.hpp"
 #include "monitor_state.hpp"
-#include "open_boards.hpp"
-#include "rank_activities.hpp"
+#include "node_diagnosis.hpp"
+#include "published_wait.hpp"
 #include "rankmesh/base/deadline.hpp"
 
 namespace rankmesh::detail {
@@ -19,9 +19,9 @@ namespace rankmesh::detail {
 /// Watches over one wait: publishes it, answers and asks questions, reports a stall, and ends the
 /// wait if a member has failed or the deadline has passed. look() never blocks, so the caller
 /// polls its condition all the time.
-class Vigil {
+class LongWait {
  public:
-  Vigil(MonitorState& state, const WaitPoint& point, const Deadline& deadline);
+  LongWait(MonitorState& state, const WaitPoint& point, const Deadline& deadline);
 
   /// Performs the steps that are due. Call it regularly while the condition of the wait does not
   /// hold.
@@ -37,11 +37,18 @@ class Vigil {
     std::uint64_t number = 0;
     Deadline grace;
     std::vector<int> silent;  ///< Members that have not answered.
-    std::vector<RankAndActivity> answers;
+    std::vector<StatusOfRank> answers;
+  };
+  /// The other members.
+  struct Members {
+    std::vector<int> present;          ///< At the wait point.
+    std::vector<StatusOfRank> absent;  ///< Elsewhere, and what they do.
+    std::string text;                  ///< What the members do, in words.
   };
 
   void begin();
-  [[nodiscard]] WaitNotice notice() const;
+  [[nodiscard]] NodeBoard* board() const;
+  [[nodiscard]] record::Wait wait_of_point() const;
   void ask(Seconds grace);
   void receive_answers();
   void hear();
@@ -50,13 +57,11 @@ class Vigil {
   void look_for_deadlock();
   void look_for_stall();
   void look_at_deadline();
-  [[nodiscard]] RankActivity activity_of(int member) const;
-  [[nodiscard]] bool is_present(const RankActivity& activity) const;
-  void note_activities();
-  [[nodiscard]] std::vector<RankAndActivity> absent(std::vector<int>* present) const;
-  [[nodiscard]] std::string what_members_do(const std::vector<RankAndActivity>& absent) const;
-  [[nodiscard]] std::string others_on_node() const;
-  void diagnose(NodeDiagnosis::Known known);
+  [[nodiscard]] RankStatus status_of(int member) const;
+  [[nodiscard]] bool is_present(const RankStatus& status) const;
+  void note_status();
+  [[nodiscard]] Members members() const;
+  void diagnose(AlreadySaid said);
   [[noreturn]] void fail(bool has_timed_out);
 
   MonitorState& state_;
@@ -64,7 +69,7 @@ class Vigil {
   const Deadline& deadline_;
   const Deadline silence_;  ///< Nothing is received before it has passed.
   std::int64_t begin_ = 0;  ///< 0 before the first look.
-  PublishedWait published_;
+  std::optional<PublishedWait> published_;
   std::optional<Inquiry> inquiry_;
   std::vector<int> local_;  ///< Members on this node.
   std::size_t next_local_ = 0;
@@ -76,8 +81,8 @@ class Vigil {
   std::optional<Deadlock> deadlock_;
   double next_stall_ = 0;
   std::optional<Deadline> stall_inquiry_;  ///< While members are asked for a stall report.
-  std::vector<RankAndActivity> noted_;     ///< When the end of the wait was clear.
-  std::string diagnosis_;                  ///< See NodeDiagnosis::read().
+  std::vector<StatusOfRank> noted_;        ///< When the end of the wait was clear.
+  std::string diagnosis_;                  ///< See diagnosis_of().
   std::optional<Deadline> first_end_;      ///< The wait does not fail before it.
   enum class Stage : std::uint8_t { early, asked, asked_again } stage_ = Stage::early;
 };

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "detail/published_wait.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include "detail/open_parts.hpp"
+#include "mpi/detail/returned_errors.hpp"
+
+namespace rankmesh::detail {
+namespace {
+
+// Several threads may wait in several meshes. In this case, a rank that waits in one mesh may still
+// make calls of another mesh.
+bool also_blocks(const NodeBoard& board, const NodeBoard* own) {
+  return &board == own || mpi::has_one_thread();
+}
+
+}  // namespace
+
+PublishedWait::PublishedWait(NodeBoard* own, const record::Wait& wait) : own_{own} {
+  const record::Wait elsewhere{.text = wait.text + std::string{record::in_another_mesh}};
+  OpenParts<NodeBoard>::instance().for_each([&](NodeBoard& board) {
+    if (board.publish(&board == own ? wait : elsewhere)) boards_.push_back(&board);
+  });
+}
+
+PublishedWait::~PublishedWait() {
+  // A board may have been closed meanwhile, by another thread.
+  OpenParts<NodeBoard>::instance().for_each([&](NodeBoard& board) {
+    if (has_needs_ && also_blocks(board, own_)) board.own().needs.write({});
+    if (std::ranges::find(boards_, &board) != boards_.end()) board.end_wait();
+  });
+}
+
+void PublishedWait::need(const std::vector<Rank>& ranks) {
+  has_needs_ = true;
+  OpenParts<NodeBoard>::instance().for_each([&](NodeBoard& board) {
+    if (!also_blocks(board, own_)) return;
+    Needs needs;
+    if (&board == own_) needs.set_own_mesh();
+    for (const Rank rank : ranks)
+      if (const auto slot = own_->index_of(rank))
+        if (const auto there = &board == own_ ? slot : board.index_of(own_->area(*slot).identity()))
+          needs.add(*there);
+    board.own().needs.write(needs);
+  });
+}
+
+}  // namespace rankmesh::detail
