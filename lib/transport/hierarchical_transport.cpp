@@ -173,8 +173,7 @@ void HierarchicalTransport::refuse(const MismatchError& error) {
 }
 
 // Returns the error for a node that makes another call.
-MismatchError HierarchicalTransport::error_of(
-    const levels::Difference& difference) const {
+MismatchError HierarchicalTransport::error_of(const levels::Difference& difference) const {
   const detail::GroupMembers& members = guard_.members();
   const Issued& own = *queue_.front();
   std::vector<std::string> calls(static_cast<std::size_t>(members.ranks.size()));
