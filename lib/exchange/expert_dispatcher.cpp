@@ -51,9 +51,10 @@ detail::Arguments arguments_of(const GroupCoordinator& group, const ExpertMap& m
 void verify_agreement(GroupCoordinator& group, const ExpertMap& map,
                       const ExpertDispatcherOptions& options) {
   const detail::Arguments arguments = arguments_of(group, map, options);
-  detail::agree(group, hash_of(arguments),
-        {[&] { return arguments; }, "pass the same map, alignment and capacity on every rank",
-         detail::failure_of([&] { validate(group, map, options); })});
+  detail::agree(
+      group, hash_of(arguments),
+      {[&] { return arguments; }, "pass the same map, alignment and capacity on every rank",
+       detail::failure_of([&] { validate(group, map, options); })});
 }
 
 }  // namespace
@@ -126,7 +127,8 @@ ExpertRoute ExpertDispatcher::plan(std::span<const std::int32_t> ids, std::int64
     return detail::Arguments{fmt::format("route() of '{}'", s.group.name()),
                              {fmt::format("{} ids, top-{}", ids.size(), top_k)}};
   };
-  detail::throw_difference(s.group, {describe, "fix the arguments of the rank that failed", failure});
+  detail::throw_difference(s.group,
+                           {describe, "fix the arguments of the rank that failed", failure});
 }
 
 }  // namespace rankmesh::exchange
