@@ -17,7 +17,7 @@
 #include <fmt/format.h>
 
 #include "base/detail/log.hpp"
-#include "detail/node_report.hpp"
+#include "detail/last_words.hpp"
 #include "detail/unfinished.hpp"
 #include "rankmesh/base/hash.hpp"
 #include "rankmesh/mpi/error.hpp"
@@ -76,7 +76,7 @@ void write_words(const std::vector<LastWords>& words) {
 
 // Returns after the message of this rank has been written, by this rank or by another one.
 void report(const LastWords& own) {
-  const NodeReport node{job().key};
+  const NodeLastWords node{job().key};
   if (!node.is_reporter()) {
     if (!node.hand_over(own)) return write_words({own});
     return std::this_thread::sleep_for(patience);

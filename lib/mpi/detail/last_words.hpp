@@ -21,13 +21,13 @@ struct LastWords {
 /// words to it. They use a datagram socket with a name in Linux's abstract namespace, because
 /// MPI may be broken, and because such a socket leaves nothing behind. All functions do their best
 /// and never throw: a rank that finds no reporter prints its last words itself.
-class NodeReport {
+class NodeLastWords {
  public:
   /// @param key  The same on all ranks of the job, and different in each job.
-  explicit NodeReport(std::uint64_t key) noexcept;
-  ~NodeReport();
-  NodeReport(const NodeReport&) = delete;
-  NodeReport& operator=(const NodeReport&) = delete;
+  explicit NodeLastWords(std::uint64_t key) noexcept;
+  ~NodeLastWords();
+  NodeLastWords(const NodeLastWords&) = delete;
+  NodeLastWords& operator=(const NodeLastWords&) = delete;
 
   [[nodiscard]] bool is_reporter() const noexcept { return is_reporter_; }
   /// Sends the last words of this rank to the reporter. Returns whether the reporter got them.

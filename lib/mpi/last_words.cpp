@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "detail/node_report.hpp"
+#include "detail/last_words.hpp"
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -82,7 +82,7 @@ std::string ranks_text(const std::vector<const LastWords*>& same, int ranks) {
 
 }  // namespace
 
-NodeReport::NodeReport(std::uint64_t key) noexcept
+NodeLastWords::NodeLastWords(std::uint64_t key) noexcept
     : key_{key}, socket_{::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)} {
   if (socket_ < 0) return;
   const Address address = address_of(key);
@@ -93,11 +93,11 @@ NodeReport::NodeReport(std::uint64_t key) noexcept
   ::setsockopt(socket_, SOL_SOCKET, SO_SNDTIMEO, &send_timeout, sizeof send_timeout);
 }
 
-NodeReport::~NodeReport() {
+NodeLastWords::~NodeLastWords() {
   if (socket_ >= 0) ::close(socket_);
 }
 
-bool NodeReport::hand_over(const LastWords& words) const noexcept {
+bool NodeLastWords::hand_over(const LastWords& words) const noexcept {
   Datagram message{.key = key_, .rank = words.rank};
   rankmesh::detail::copy_text(message.coordinates, words.coordinates);
   rankmesh::detail::copy_text(message.program, words.program);
@@ -108,8 +108,8 @@ bool NodeReport::hand_over(const LastWords& words) const noexcept {
                                   address.size) == static_cast<ssize_t>(sizeof message);
 }
 
-void NodeReport::collect(std::vector<LastWords>& words, std::size_t enough,
-                         std::chrono::milliseconds time) const {
+void NodeLastWords::collect(std::vector<LastWords>& words, std::size_t enough,
+                            std::chrono::milliseconds time) const {
   const auto end = std::chrono::steady_clock::now() + time;
   while (words.size() < enough) {
     const auto left =
