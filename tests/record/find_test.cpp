@@ -102,8 +102,8 @@ TEST_CASE("a record that only a forked child has open belongs to an ended rank")
   if (rank == 0) {
     auto facts = facts_of(0x53, 0);
     const auto identity = rankmesh::detail::ProcessIdentity::own();
-    facts.process_start = identity.start_time;
-    facts.process_namespace = identity.pid_namespace;
+    facts.process.start_time = identity.start_time;
+    facts.process.pid_namespace = identity.pid_namespace;
     new RecordedRank{facts};
     const pid_t child = ::fork();
     if (child == 0)

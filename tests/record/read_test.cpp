@@ -224,8 +224,8 @@ TEST_CASE("a file outlives a process that is killed") {
     auto facts = facts_of_rank_1();
     facts.boot = rankmesh::detail::own_boot();
     const auto identity = rankmesh::detail::ProcessIdentity::own();
-    facts.process_start = identity.start_time;
-    facts.process_namespace = identity.pid_namespace;
+    facts.process.start_time = identity.start_time;
+    facts.process.pid_namespace = identity.pid_namespace;
     const RecordedRank rank{facts, folder.path()};
     const auto call = rank.begin(rank.tp, call_of(Operation::all_reduce), 1);
     ::kill(::getpid(), SIGKILL);
@@ -249,11 +249,11 @@ TEST_CASE("a file says which process has made it, not only its host and its numb
   ::gethostname(host, sizeof host - 1);
   facts.host = host;
   const auto identity = rankmesh::detail::ProcessIdentity::own();
-  facts.process_start = identity.start_time;
-  facts.process_namespace = identity.pid_namespace;
+  facts.process.start_time = identity.start_time;
+  facts.process.pid_namespace = identity.pid_namespace;
   const auto process_of = [&](std::array<std::uint64_t, 2> boot, std::uint64_t start) {
     facts.boot = boot;
-    facts.process_start = start;
+    facts.process.start_time = start;
     const RecordedRank rank{facts, folder.path()};
     return record::read_all(record::sources_in(folder.path())).records.at(0).process;
   };
@@ -287,8 +287,8 @@ TEST_CASE("a file of a process in another time namespace") {
     auto facts = facts_of_rank_1();
     const auto identity = rankmesh::detail::ProcessIdentity::own();
     facts.boot = rankmesh::detail::own_boot();
-    facts.process_start = identity.start_time;
-    facts.process_namespace = identity.pid_namespace;
+    facts.process.start_time = identity.start_time;
+    facts.process.pid_namespace = identity.pid_namespace;
     const RecordedRank rank{facts, folder.path()};
     const auto call = rank.begin(rank.tp, call_of(Operation::all_reduce), 1);
     static_cast<void>(::write(ready[1], "x", 1) + 1);

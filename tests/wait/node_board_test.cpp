@@ -16,7 +16,6 @@
 
 #include "board_processes.hpp"
 #include "support/checks.hpp"
-#include "transport/detail/call_descriptor.hpp"
 
 using namespace rankmesh;
 using detail::NodeBoard;
@@ -32,6 +31,10 @@ namespace {
 
 CallDescriptor collective(Operation operation) {
   return {.kind = static_cast<std::uint64_t>(operation)};
+}
+CallDescriptor message(Operation operation, std::uint64_t to, std::uint64_t from, int tag) {
+  return {.kind = static_cast<std::uint64_t>(operation) | to << 32,
+          .detail = from << 16 | static_cast<std::uint64_t>(tag)};
 }
 
 }  // namespace
@@ -112,16 +115,11 @@ TEST_CASE("a call that MPI carries is on the board without a clock; the watchdog
   CHECK(peer.watch_call() >= 0.02);
   current.leave();
   CHECK(peer.watch_call() == 0);
-  Call message{.operation = Operation::send_recv, .tag = 16'383};
-  message.destination = 3;
-  message.source = 70'000;
-  current.enter(label, detail::describe_message(message), 0);
+  current.enter(label, message(Operation::send_recv, 3, 70'000, 16'383), 0);
   CHECK(board.look(Rank{5})->text == "dp.send_recv to member 3 from member 70000 (tag 16383)");
   CHECK(peer.watch_call() < 0.02);  // another call
   current.leave();
-  message = {.operation = Operation::recv, .tag = 7};
-  message.source = 2;
-  current.enter(label, detail::describe_message(message), 0);
+  current.enter(label, message(Operation::recv, 2, 2, 7), 0);
   CHECK(board.look(Rank{5})->text == "dp.recv from member 2 (tag 7)");
   current.leave();
   current.enter(detail::RankArea::labels, collective(Operation::barrier), 1);
