@@ -62,6 +62,7 @@ CallDispatcher::CallDispatcher(std::string name, std::shared_ptr<Connection> con
               connection_->group.name_in_routes(name_)} {
   publication_.recording = connection_->recordings.host;
   publication = &publication_;
+  if (runtime_->device_watch != nullptr) runtime_->device_watch->open(*connection_);
   if (runtime_->control == nullptr) return;
   NodeBoard& board = runtime_->control->board();
   publication_.current = &board.own().call;

@@ -45,10 +45,7 @@ struct flock lock_of(std::size_t slot) {
 std::string text_of(const RankArea& area, const CurrentCall::Value& call) {
   const CallDescriptor& descriptor = call.descriptor;
   const Operation operation = descriptor.operation();
-  // A group whose name has no place stays unknown.
-  const bool has_name = call.label < area.label_count.load(std::memory_order_acquire);
-  std::string text = fmt::format("{}.{}", has_name ? area.label[call.label].data() : "a group",
-                                 to_string(operation));
+  std::string text = fmt::format("{}.{}", area.label_text(call.label), to_string(operation));
   if (!is_point_to_point(operation)) return text + fmt::format(", call {}", call.number);
   if (operation != Operation::recv) text += fmt::format(" to member {}", descriptor.peer());
   if (operation != Operation::send) text += fmt::format(" from member {}", descriptor.source());

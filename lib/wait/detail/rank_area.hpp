@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <tuple>
 
 #include "base/detail/process_identity.hpp"
@@ -107,13 +108,18 @@ class PublishedNeeds {
 
 /// What the device of a rank has to do; see DeviceWatch.
 struct PublishedDeviceWork {
-  static constexpr std::size_t groups = 64;
-  /// The number of the latest collective of a group that the rank has issued.
+  static constexpr std::size_t places = 64;
+  /// An open group of the rank, and the number of the latest collective that the rank has issued.
   struct Latest {
     std::atomic<std::uint64_t> group{0};  ///< A hash of the group's identity; 0: not used.
     std::atomic<std::uint64_t> number{0};
+    std::atomic<std::uint32_t> label{0};  ///< The name of the group; see NodeBoard::label().
   };
-  std::array<Latest, groups> latest{};
+  std::array<Latest, places> latest{};
+  std::atomic<std::uint32_t> groups_without_place{0};
+  /// The oldest operation that is not known to have ended: its place plus one in the highest byte,
+  /// then its number, which messages do not have. 0: none.
+  std::atomic<std::uint64_t> oldest{0};
   PublishedTextOf<1016> stuck;  ///< The operation that this rank has found stuck; or empty.
 };
 
@@ -145,6 +151,10 @@ struct alignas(128) RankArea {
   std::atomic<std::uint64_t> circle_finder{0};
 
   [[nodiscard]] bool is_open() const { return has_come && presence == Presence::open; }
+  /// Returns the name with this number, or "a group" if there was no place for it.
+  [[nodiscard]] std::string label_text(std::size_t number) const {
+    return number < label_count.load(std::memory_order_acquire) ? label[number].data() : "a group";
+  }
   /// Returns the process of the rank; of no process before the rank has come.
   [[nodiscard]] ProcessIdentity identity() const { return has_come ? process : ProcessIdentity{}; }
 };
