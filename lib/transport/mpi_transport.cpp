@@ -111,16 +111,20 @@ void MpiTransport::validate(const Call& call) const {
 }
 
 void MpiTransport::run(const Call& call, Waiter& waiter) {
-  const bool is_message = is_point_to_point(call.operation);
-  detail::PublishedCall published{waiter, call, is_message ? 0 : calls_ + 1, carrier()};
   mpi::require_not_finalised();
+  const bool is_message = is_point_to_point(call.operation);
   if (!is_message) ++calls_;
+  const auto carry_this = [&] {
+    try {
+      carry(call);
+    } catch (const detail::WrongLength& error) {
+      error.throw_in(waiter.activity_of(call));
+    }
+  };
+  if (waiter.publication == nullptr) return carry_this();  // a guard has published it
+  detail::PublishedCall published{waiter, call, is_message ? 0 : calls_, carrier()};
   published.enter();
-  try {
-    carry(call);
-  } catch (const detail::WrongLength& error) {
-    error.throw_in(waiter.activity_of(call));
-  }
+  carry_this();
   published.end();
 }
 
