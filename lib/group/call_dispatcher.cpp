@@ -243,7 +243,7 @@ void CallDispatcher::run_lowered(const Call& call) {
 }
 
 void CallDispatcher::run_polled(const Call& call) {
-  const std::uint64_t number = is_point_to_point(call.operation) ? 0 : connection_->next_call();
+  const std::uint64_t number = next_number(call);
   Transport& transport = transport_for(call);
   RecordedCall recorded = record(call, number, transport, 0);
   finish(call, number, transport.start(call));
@@ -321,7 +321,7 @@ Work CallDispatcher::start_checked(const Call& call, std::shared_ptr<void> kept)
                      "use the form without _async: operations of a batch are always asynchronous"};
   if (is_batched) runtime_->batch.reserve_memory(call, *this);
   auto operation = std::make_shared<AsyncOperation>();
-  const std::uint64_t number = is_point_to_point(call.operation) ? 0 : connection_->next_call();
+  const std::uint64_t number = next_number(call);
   operation->connection = connection_;
   operation->point = point_of(call, number);
   operation->stream = call.stream;

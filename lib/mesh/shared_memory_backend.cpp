@@ -93,9 +93,7 @@ ShmTransport::Place SharedMemoryBackend::members_of(const GroupDescription& grou
     place.locals.push_back(placement_.local_rank(rank));
   }
   place.is_oversubscribed = !group.has_own_cores;
-  place.names_of_coordinators = group.names;
-  place.ranks = group.ranks;
-  place.names = control_->names;
+  place.members = group_members(group, *control_);
   place.processes = memory_;
   return place;
 }
@@ -159,7 +157,7 @@ void SharedMemoryBackend::add_levels(SharedTransport& shared, const GroupDescrip
   for (const Rank rank : group.ranks)
     shape.carriers =
         std::min(shape.carriers, placement_.cores(placement_.node(rank)).value_or(shape.carriers));
-  shared.levels.emplace(HierarchicalTransport::Place{.shape = std::move(shape)});
+  shared.levels.emplace(HierarchicalTransport::Nodes{.shape = std::move(shape)});
   if (here.size() == 1) return;
   GroupDescription members = group;
   members.ranks = RankSet::of(here);

@@ -150,7 +150,7 @@ class Member {
     const std::uint64_t before = allocations;
     // The fast path may end in the middle. Then the operation has begun.
     const shm::Outcome outcome =
-        tries_fast_path ? engine_.run_small(random.progress, call, looks) : shm::Outcome::not_begun;
+        tries_fast_path ? shm::run_small(engine_, random.progress, call, looks) : shm::Outcome::not_begun;
     random.is_fast = outcome == shm::Outcome::complete;
     if (outcome == shm::Outcome::not_begun) engine_.begin(random.progress, call);
     allocated_ += allocations - before;

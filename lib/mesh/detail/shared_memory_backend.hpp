@@ -25,12 +25,16 @@
 
 namespace rankmesh::detail {
 
+/// Returns the members of a group, for messages and as the key of their own messages.
+[[nodiscard]] GroupMembers group_members(const GroupDescription& group,
+                                         const ControlPlane& control);
+
 /// The shared-memory transport of a group, or the reason why it has none.
 struct SharedTransport {
   std::unique_ptr<ShmTransport> transport;
   std::string why_not;
   /// What the hierarchical transport of the group needs, or the reason why it has none.
-  std::optional<HierarchicalTransport::Place> levels{};
+  std::optional<HierarchicalTransport::Nodes> levels{};
   std::string why_no_levels = "its members are on one node";
 };
 
