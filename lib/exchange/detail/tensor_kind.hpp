@@ -2,6 +2,7 @@
 // What tensors that move between the same two places have in common on a rank.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -26,40 +27,33 @@ struct NeededMemory {
 };
 
 /// The types and the local shapes of a tensor on one rank.
-class MovedKind {
- public:
+struct TensorKind {
   /// @param transfer  One of the tensors.
   /// @throws UsageError if the types cannot be converted.
-  MovedKind(const TensorTransfer& transfer, Rank self);
+  TensorKind(const TensorTransfer& transfer, Rank self);
 
   /// Throws a UsageError unless the memory fits the places and is of this kind. Cheap if it is
   /// dense.
   /// @param transfer  The tensor, for messages.
-  void check(const TensorTransfer& transfer, const TensorSource& source, const TensorTarget& target,
-             MemoryKind kind) const;
+  void check(const TensorTransfer& transfer, const TensorSource& given_source,
+             const TensorTarget& given_target, MemoryKind kind) const;
 
-  /// Returns the type of the elements in a message.
-  [[nodiscard]] DataType type_in_message(TransferStep step) const {
-    return step == TransferStep::forward ? forwarded_type_ : message_type_;
-  }
   /// Returns what the memory from which elements are sent in a step must be.
   [[nodiscard]] const NeededMemory& sender(TransferStep step) const {
-    return step == TransferStep::forward ? target_ : source_;
+    return step == TransferStep::forward ? target : source;
   }
-  [[nodiscard]] const NeededMemory& source() const { return source_; }
-  [[nodiscard]] const NeededMemory& target() const { return target_; }
-  /// Returns whether the source has partial sums.
-  [[nodiscard]] bool has_sums() const { return has_sums_; }
-  /// Returns the type in which sums are formed.
-  [[nodiscard]] DataType sum_type() const { return sum_type_; }
+  /// Returns the type of the elements in the messages of a step.
+  [[nodiscard]] DataType type_of(TransferStep step) const {
+    return type_in_message[static_cast<std::size_t>(step)];
+  }
   /// Returns whether sums are formed in memory of their own.
-  [[nodiscard]] bool has_scratch() const { return has_sums_ && sum_type_ != target_.type; }
+  [[nodiscard]] bool has_scratch() const { return has_sums && sum_type != target.type; }
 
- private:
-  Rank self_;
-  NeededMemory source_, target_;
-  DataType message_type_, forwarded_type_, sum_type_;
-  bool has_sums_;
+  Rank self;
+  NeededMemory source, target;
+  std::array<DataType, 2> type_in_message;  ///< By the step. See type_of().
+  DataType sum_type;                        ///< The type in which sums are formed.
+  bool has_sums;                            ///< Whether the source has partial sums.
 };
 
 }  // namespace rankmesh::exchange::detail

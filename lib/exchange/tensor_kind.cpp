@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "detail/moved_kind.hpp"
+#include "detail/tensor_kind.hpp"
 
 #include <functional>
 #include <numeric>
@@ -90,27 +90,27 @@ NeededMemory::NeededMemory(const TensorPlacement& place, Rank self)
   count = place.local_count(self) == 0 ? 0 : product(shape);
 }
 
-MovedKind::MovedKind(const TensorTransfer& transfer, Rank self)
-    : self_{self},
-      source_{transfer.from, self},
-      target_{transfer.to, self},
-      message_type_{message_type(transfer, TransferStep::first)},
-      forwarded_type_{message_type(transfer, TransferStep::forward)},
-      sum_type_{type_of_sum(source_.type, target_.type)},
-      has_sums_{!transfer.from.sums().empty()} {
-  if (!is_convertible(source_.type, target_.type))
-    throw UsageError{fmt::format("{} cannot become {}", name_of(transfer), to_string(target_.type)),
+TensorKind::TensorKind(const TensorTransfer& transfer, Rank rank)
+    : self{rank},
+      source{transfer.from, rank},
+      target{transfer.to, rank},
+      type_in_message{message_type(transfer, TransferStep::first),
+                      message_type(transfer, TransferStep::forward)},
+      sum_type{type_of_sum(source.type, target.type)},
+      has_sums{!transfer.from.sums().empty()} {
+  if (!is_convertible(source.type, target.type))
+    throw UsageError{fmt::format("{} cannot become {}", name_of(transfer), to_string(target.type)),
                      "convert floats to floats; elements of other types keep their type"};
 }
 
-void MovedKind::check(const TensorTransfer& transfer, const TensorSource& source,
-                      const TensorTarget& target, MemoryKind kind) const {
-  const ConstBuffer& in = source.memory;
-  const Buffer& out = target.memory;
-  if (!source_.is_met_by(in, source.strides, kind))
-    check_memory({in, source.strides, transfer, "source", self_}, source_, kind);
-  if (!target_.is_met_by(out, target.strides, kind))
-    check_memory({out.as_input(), target.strides, transfer, "target", self_}, target_, kind);
+void TensorKind::check(const TensorTransfer& transfer, const TensorSource& given_source,
+                       const TensorTarget& given_target, MemoryKind kind) const {
+  const ConstBuffer& in = given_source.memory;
+  const Buffer& out = given_target.memory;
+  if (!source.is_met_by(in, given_source.strides, kind))
+    check_memory({in, given_source.strides, transfer, "source", self}, source, kind);
+  if (!target.is_met_by(out, given_target.strides, kind))
+    check_memory({out.as_input(), given_target.strides, transfer, "target", self}, target, kind);
   const std::less<const std::byte*> before;
   if (in.count > 0 && out.count > 0 && before(in.data, out.data + out.bytes()) &&
       before(out.data, in.data + in.bytes()))
