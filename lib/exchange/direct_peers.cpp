@@ -66,7 +66,7 @@ bool has_short_runs(const MessageStream& stream) {
 }  // namespace
 
 std::vector<DirectPeer> take_direct_streams(RedistributionState& state) {
-  const auto& memory = GroupAccess::runtime(state.group).facts.node_memory;
+  const auto& memory = GroupAccess::runtime(state.group).node_memory;
   // Sums are formed in the order of the streams, but direct reads come in any order.
   if (memory == nullptr || state.tensors.have_sums()) return {};
   const std::int64_t self = state.group.rank_in_group().value(), ranks = state.group.size();

@@ -51,7 +51,7 @@ bool is_stored_directly(DataType type, const LocalArray& target, const Strip& st
 }
 
 NodeMemory& memory_of(const RedistributionState& state) {
-  return *GroupAccess::runtime(state.group).facts.node_memory;
+  return *GroupAccess::runtime(state.group).node_memory;
 }
 
 }  // namespace
@@ -259,7 +259,7 @@ bool DirectReader::has_read(int code, std::uint64_t transfer) {
   if (code == ESRCH || code_of_number != 0 || transfer != notice_.number) return false;
   const auto& runtime = GroupAccess::runtime(state_.group);
   const auto& ranks = GroupAccess::connection(state_.group).group.ranks;
-  rankmesh::detail::throw_unreadable(runtime.control->names(runtime.facts.rank),
+  rankmesh::detail::throw_unreadable(runtime.control->names(runtime.rank),
                                      runtime.control->names(ranks.at(peer_->member.value())), code);
 }
 

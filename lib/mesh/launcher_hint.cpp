@@ -41,7 +41,7 @@ void warn_of_launcher(const ControlPlane& control) {
   const std::string text = fmt::format("{}; {}", mismatch->message, mismatch->hint);
   static std::atomic_flag is_reported;  // once, however many meshes the program opens
   if (launcher_rank().value_or(0) == 0 && !is_reported.test_and_set())
-    control.context()->log->report(text);
+    control.log()->report(text);
   else
     control.log(LogLevel::warning, text);
 }

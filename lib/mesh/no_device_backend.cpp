@@ -10,7 +10,7 @@ constexpr const char* reason = "this rankmesh was built without the headers of C
 }  // namespace
 
 DeviceProbe probe_devices(const MeshOptions&) {
-  return {{}, [](const Placement&, const std::shared_ptr<ControlPlane>&) {
+  return {{}, [](const std::shared_ptr<ControlPlane>&) {
             return DeviceBackendOrReason{nullptr, reason};
           }};
 }

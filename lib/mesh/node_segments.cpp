@@ -92,10 +92,11 @@ void SegmentCreation::meet(NodeMembers& node) {
   if (mapped < node.size()) (void)node.from_first(worst_, activity());
 }
 
-std::vector<Rank> ranks_of_node(const Placement& placement, Rank self) {
+std::vector<Rank> ranks_of_node(const ControlPlane& control) {
+  const Placement& placement = control.placement;
   std::vector<Rank> ranks;
   for (std::int64_t r = 0; r < placement.world_size(); ++r)
-    if (placement.node(r) == placement.node(self)) ranks.emplace_back(r);
+    if (placement.node(r) == placement.node(control.rank())) ranks.emplace_back(r);
   return ranks;
 }
 
@@ -108,11 +109,11 @@ NodeSegment::~NodeSegment() {
   if (descriptor >= 0) ::close(descriptor);
 }
 
-std::vector<NodeSegment> make_node_segments(ControlPlane& control, const Placement& placement,
+std::vector<NodeSegment> make_node_segments(ControlPlane& control,
                                             const std::vector<SegmentRequest>& requests) {
   if (std::ranges::none_of(requests, [](const SegmentRequest& r) { return r.bytes > 0; }))
     return std::vector<NodeSegment>(requests.size());
-  NodeMembers node{control, placement};
+  NodeMembers node{control};
   SegmentCreation creation{requests, node.is_first()};
   creation.map(node.from_first(creation.begin(), requests.back().activity));
   return creation.finish(node, false);

@@ -79,7 +79,7 @@ std::string MeshSpec::to_toml() const {
     for (const RankSet& group : lists.groups) groups.push_back(group.to_string());
     text += list(lists.name, groups);
   }
-  for (const Options& entry : options_)
+  for (const FamilyOptions& entry : options_)
     text +=
         fmt::format("\n{}\n{}", header(entry.name, grids_), detail::options_as_toml(entry.options));
   return text.starts_with('\n') ? text.substr(1) : text;

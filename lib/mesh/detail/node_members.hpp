@@ -21,7 +21,7 @@
 namespace rankmesh::detail {
 
 /// Returns the ranks of this rank's node, in ascending order.
-std::vector<Rank> ranks_of_node(const Placement& placement, Rank self);
+std::vector<Rank> ranks_of_node(const ControlPlane& control);
 
 /// The ranks of this rank's node, or those of a group inside it. Its functions are collective over
 /// these ranks and block at most until the mesh's timeout. They send messages between the first
@@ -31,8 +31,7 @@ class NodeMembers {
  public:
   /// Takes the ranks of this node, in ascending order. They send messages on the control
   /// communicator.
-  NodeMembers(ControlPlane& control, const Placement& placement)
-      : NodeMembers{control, ranks_of_node(placement, control.rank())} {}
+  explicit NodeMembers(ControlPlane& control) : NodeMembers{control, ranks_of_node(control)} {}
   /// Takes the members of a group inside the node, who send messages on its communicator.
   /// @param identity  The same on all members; unique among groups.
   NodeMembers(ControlPlane& control, const mpi::CommunicatorView& comm, RankSet ranks,

@@ -85,7 +85,7 @@ class SegmentCreation {
 
 /// Creates segments on this node. Collective over the node; blocks.
 /// @throws TimeoutError if ranks are missing; the error names them.
-std::vector<NodeSegment> make_node_segments(ControlPlane& control, const Placement& placement,
+std::vector<NodeSegment> make_node_segments(ControlPlane& control,
                                             const std::vector<SegmentRequest>& requests);
 
 }  // namespace rankmesh::detail
