@@ -97,6 +97,10 @@ class RANKMESH_API MeshSpec {
   /// Returns the place where the routes were written, for example `mesh.toml:4`.
   [[nodiscard]] std::string routes_origin() const;
 
+  /// Returns the `world_size` of the file, if it has one.
+  [[nodiscard]] const std::optional<std::int64_t>& stated_world_size() const {
+    return stated_world_size_;
+  }
   /// Returns the world size that the description itself determines. Returns nothing if the
   /// description leaves the size open (`auto`).
   [[nodiscard]] std::optional<std::int64_t> world_size() const;
@@ -117,8 +121,6 @@ class RANKMESH_API MeshSpec {
   /// The string does not contain the `world_size` and the provenance of a file.
   /// @throws UnsupportedError if a mesh string cannot express the description.
   [[nodiscard]] std::string to_string() const;
-  /// Returns the canonical TOML form. Parsing this text gives the same description.
-  [[nodiscard]] std::string to_toml() const;
   /// Returns one line for messages and logs: the mesh string, or a summary if a mesh string cannot
   /// express the description. This function does not throw.
   [[nodiscard]] std::string describe() const;
