@@ -147,7 +147,7 @@ std::unique_ptr<MeshState> make_state(LocalPlan local, MeshOptions options,
   relate_clocks(*control);
   auto shared = share_memory(control, plan, local.settings);
   warn_of_other_machine(*control, *local.routes);
-  ConnectionPlan wanted{plan, control->rank(), control->placement, control->timeout};
+  ConnectionPlan wanted = plan_connections(plan, *control);
   if (!local.devices.is_agreed)
     control->all().verify("the choice of devices", local.devices.agreement);
   auto [device, why_no_device] = local.devices.open(control);
