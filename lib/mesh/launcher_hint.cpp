@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "rankmesh/base/launcher.hpp"
+#include "rankmesh/mpi/environment.hpp"
 #include "rankmesh/mpi/error.hpp"
 
 namespace rankmesh::detail {
@@ -16,10 +17,7 @@ std::optional<LauncherMismatch> mismatch_of_world() {
   int ranks = 0;
   mpi::check(MPI_Comm_size(MPI_COMM_WORLD, &ranks), "MPI_Comm_size");
   if (ranks != 1) return std::nullopt;
-  char library[MPI_MAX_LIBRARY_VERSION_STRING];
-  int length = 0;
-  mpi::check(MPI_Get_library_version(library, &length), "MPI_Get_library_version");
-  return launcher_mismatch(ranks, {library, static_cast<std::size_t>(length)});
+  return launcher_mismatch(ranks, mpi::library_text());
 }
 
 }  // namespace

@@ -16,7 +16,7 @@
 #include "detail/open_record.hpp"
 #include "detail/state.hpp"
 #include "rankmesh/group/detail/group_access.hpp"
-#include "rankmesh/mesh/libraries.hpp"
+#include "rankmesh/mesh/routes_machine.hpp"
 
 namespace rankmesh::detail {
 namespace {

@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/detail/process_identity.hpp"
-#include "detail/node_members.hpp"
+#include "detail/node_messages.hpp"
 #include "rankmesh/mpi/error.hpp"
 
 namespace rankmesh::detail {
@@ -100,7 +100,8 @@ void relate_clocks(ControlPlane& control) {
       }
     else if (placement.local_rank(control.rank()) == 0)
       difference = ask_rank_0(comm);
-    difference = NodeMembers{control}.from_first(difference, "the comparison of the nodes' clocks");
+    difference =
+        NodeMessages{control}.from_first(difference, "the comparison of the nodes' clocks");
   }
   if (recorder != nullptr) recorder->set_clock(own_node, difference.offset, difference.error);
 }

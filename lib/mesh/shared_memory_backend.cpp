@@ -173,7 +173,7 @@ SharedTransport SharedMemoryBackend::make_dynamic_transport(const GroupDescripti
   if (group.ranks.size() == 1) return {};
   if (group.nodes > 1)
     return {nullptr, "its members are on several nodes", {}, "it was created by new_group"};
-  NodeMembers node{*control_, comm, group.ranks, group.identity};
+  NodeMessages node{*control_, comm, group.ranks, group.identity};
   // The members have met when they created the communicator.
   NodeSegment created = std::move(memory.finish(node, true).front());
   if (created.error) {

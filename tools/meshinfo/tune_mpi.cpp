@@ -12,7 +12,7 @@
 #include "launcher.hpp"
 #include "measure.hpp"
 #include "progress.hpp"
-#include "rankmesh/mesh/libraries.hpp"
+#include "rankmesh/mesh/routes_machine.hpp"
 #include "rankmesh/mpi/error.hpp"
 #include "rankmesh/place/mesh_file.hpp"
 #include "rankmesh/place/tuning.hpp"
