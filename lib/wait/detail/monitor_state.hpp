@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "node_board.hpp"
 #include "rankmesh/mpi/communicator.hpp"
 #include "rankmesh/wait/rank_names.hpp"
 #include "rankmesh/wait/wait_monitor.hpp"
