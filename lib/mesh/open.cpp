@@ -127,6 +127,8 @@ std::shared_ptr<MeshRuntime> make_runtime(const std::shared_ptr<ControlPlane>& c
   runtime->device = device->device();
   if (options.device_deadline) {
     runtime->device_watch = std::make_unique<DeviceWatch>(*options.device_deadline, control);
+    NodeBoard& board = control->board();
+    runtime->device_calls.publish_oldest(board.device_work(board.own_slot()).oldest);
     device->watch(
         [weak = std::weak_ptr{runtime}] {
           const auto alive = weak.lock();
