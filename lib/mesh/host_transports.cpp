@@ -11,6 +11,7 @@
 #include "transport/detail/guarded_transport.hpp"
 
 namespace rankmesh::detail {
+namespace {
 
 GroupMembers group_members(const GroupDescription& group, const ControlPlane& control) {
   return {group.ranks, control.names, group.names,
@@ -69,6 +70,18 @@ HostTransports host_transports(const GroupDescription& group, const mpi::Communi
   }
   add_program_transports(transports, std::move(own), comm, options);
   return transports;
+}
+
+}  // namespace
+
+std::shared_ptr<Connection> connect(GroupDescription group, GroupCommunicator comm,
+                                    const MeshOptions& options, const ControlPlane& control,
+                                    SharedTransport shared, ProgramTransports own,
+                                    Recordings recordings) {
+  HostTransports host =
+      host_transports(group, comm.view, options, control, std::move(shared), std::move(own));
+  return std::make_shared<Connection>(std::move(group), std::move(comm.owned), comm.view,
+                                      std::move(host), nullptr, std::move(recordings));
 }
 
 }  // namespace rankmesh::detail

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The CUDA runtime, the CUDA driver and NCCL as libraries. The build compiles device_libraries.cpp,
-// or no_device_backend.cpp.
+// or no_device_libraries.cpp.
 #pragma once
 
 #include <vector>
 
-#include "rankmesh/mesh/libraries.hpp"
+#include "rankmesh/helpers/libraries.hpp"
 
 namespace rankmesh::detail {
 

@@ -21,22 +21,21 @@
 namespace rankmesh::detail {
 
 /// Returns the ranks of this rank's node, in ascending order.
-std::vector<Rank> ranks_of_node(const Placement& placement, Rank self);
+std::vector<Rank> ranks_of_node(const ControlPlane& control);
 
-/// The ranks of this rank's node, or those of a group inside it. Its functions are collective over
-/// these ranks and block at most until the mesh's timeout. They send messages between the first
-/// rank and each other one.
+/// Messages between the first rank of this rank's node and each other one, or between the first
+/// member of a group inside the node and each other one. The functions are collective over these
+/// ranks and block at most until the mesh's timeout.
 /// @throws TimeoutError if ranks are missing; the error names them.
-class NodeMembers {
+class NodeMessages {
  public:
   /// Takes the ranks of this node, in ascending order. They send messages on the control
   /// communicator.
-  NodeMembers(ControlPlane& control, const Placement& placement)
-      : NodeMembers{control, ranks_of_node(placement, control.rank())} {}
+  explicit NodeMessages(ControlPlane& control) : NodeMessages{control, ranks_of_node(control)} {}
   /// Takes the members of a group inside the node, who send messages on its communicator.
   /// @param identity  The same on all members; unique among groups.
-  NodeMembers(ControlPlane& control, const mpi::CommunicatorView& comm, RankSet ranks,
-              std::string identity)
+  NodeMessages(ControlPlane& control, const mpi::CommunicatorView& comm, RankSet ranks,
+               std::string identity)
       : control_{control},
         comm_{comm},
         members_(static_cast<std::size_t>(comm.size())),
@@ -96,7 +95,7 @@ class NodeMembers {
  private:
   static constexpr int tag = node_tag;
 
-  NodeMembers(ControlPlane& control, const std::vector<Rank>& ranks)
+  NodeMessages(ControlPlane& control, const std::vector<Rank>& ranks)
       : control_{control}, comm_{control.comm()}, ranks_{RankSet::of(ranks)} {
     for (const Rank rank : ranks) members_.push_back(static_cast<int>(rank.value()));
   }

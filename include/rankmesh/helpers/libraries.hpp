@@ -23,12 +23,6 @@ struct LibraryInfo {
 /// Loads NCCL if it is installed. Local. Neither MPI_Init nor a device is needed.
 RANKMESH_API std::vector<LibraryInfo> libraries();
 
-/// Returns the text that names a machine in a route file, for example `4 cores, Open MPI v4.1.4,
-/// rankmesh 1.0.0`. Rules that were measured on a machine with a different text may be wrong on
-/// this machine. Local. MPI_Init is not needed.
-/// @param cores  the number of cores of a node; see Placement::cores().
-RANKMESH_API std::string routes_machine(std::int32_t cores);
-
 /// Describes a CUDA device that this process sees.
 struct DeviceInfo {
   std::string uuid;         ///< 32 hexadecimal digits. Each MIG instance has its own.
