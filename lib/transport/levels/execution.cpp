@@ -16,8 +16,8 @@ std::int64_t unit_of(const Piece& piece, Division division) {
 }
 
 std::int64_t elements_of(const Call& call) {
-  if (call.operation == Operation::barrier) return 0;
-  return detail::counts_output(call.operation) ? call.out.count : call.in.count;
+  if (!has_data(call.operation)) return 0;
+  return counts_output(call.operation) ? call.out.count : call.in.count;
 }
 
 Piece whole_piece(const Call& call, const Shape& shape) {

@@ -43,7 +43,7 @@ struct Piece : Call {
 
   [[nodiscard]] std::size_t element_bytes() const { return size_of(type()); }
   [[nodiscard]] DataType type() const {
-    return detail::counts_output(operation) ? out.type : in.type;
+    return counts_output(operation) ? out.type : in.type;
   }
   [[nodiscard]] std::size_t bytes(std::int64_t elements) const {
     return static_cast<std::size_t>(elements) * element_bytes();
