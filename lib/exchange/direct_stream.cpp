@@ -286,7 +286,7 @@ void DirectReceive::gather() {
   if (code_of_number != 0 || transfer != offer_.number) return;
   const auto& runtime = GroupAccess::runtime(state_.group);
   const auto& ranks = GroupAccess::connection(state_.group).group.ranks;
-  rankmesh::detail::throw_unreadable(runtime.control->names(runtime.control->rank()),
+  rankmesh::detail::throw_unreadable(runtime.control->names(runtime.rank),
                                      runtime.control->names(ranks.at(of_.stream.peer.value())),
                                      code);
 }

@@ -2,14 +2,10 @@
 // Prefix reductions.
 #pragma once
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
+#include <concepts>
 #include <functional>
 #include <memory>
 #include <ranges>
-#include <span>
-#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -17,128 +13,90 @@
 
 namespace rankmesh {
 
-/// Elements that scan() combines with a ReduceOp: integers, float, double and complex numbers.
-template <class T>
-concept ScannableElement =
-    (std::is_arithmetic_v<T> && !std::is_same_v<T, bool>) || detail::is_complex<T>;
+/// What a scan combines values of T with: a ReduceOp or a function.
+template <class R, class T>
+concept ScanReduction = (std::same_as<std::remove_cvref_t<R>, ReduceOp> && ReducibleElement<T>) ||
+                        ReductionFunction<R, T>;
 
 /// Adds the prefix reductions of host memory. scan() combines the values of the members 0 to k for
-/// member k; exscan() combines those of the members 0 to k-1. Values are combined in group order,
-/// so a function need not be commutative. All functions are collective over the group and block.
+/// member k; exscan() combines those of the members 0 to k-1. All functions are collective over the
+/// group.
 ///
-/// Cost: each member sends up to ceil(log2 n) messages, and one more for exscan(). The messages
-/// have the tag 16383. Therefore the program must not use this tag for messages to the same members
-/// during a scan. In records and errors, a scan appears as send, recv and send_recv.
+/// `reduction` is any ReduceOp except avg (for complex numbers, sum or prod), or a function
+/// `T f(const T& left, const T& right)`; UserReductions says more about functions. Values are
+/// combined in group order, so a function need not be commutative.
 class Scans : public ReturnedResults {
- public:
-  /// Combines the values element by element, in place.
-  /// @param op  Any ReduceOp except avg, or a function `T f(const T& left, const T& right)`. For
-  ///            complex numbers, sum or prod.
-  /// @throws UsageError if `op` is avg, or if it cannot combine complex numbers.
-  template <HostValues M>
-    requires(detail::is_borrowed<M> && WritableHostValues<M> &&
-             ScannableElement<std::ranges::range_value_t<M>>)
-  void scan(M&& values, ReduceOp op = ReduceOp::sum) {
-    using T = std::ranges::range_value_t<M>;
-    require_scannable<T>("scan", op);
-    inclusive<T>(span_of(values), combining<T>(op));
-  }
-  /// Does the same with a function of the program.
-  template <HostValues M, ReductionFunction<std::ranges::range_value_t<M>> F>
-    requires(detail::is_borrowed<M> && WritableHostValues<M>)
-  void scan(M&& values, F&& combine) {
-    inclusive<std::ranges::range_value_t<M>>(span_of(values), combine);
+ public:  /// Combines the values element by element, in place. Blocks.
+  /// @throws UsageError if `reduction` is avg, or if it cannot combine complex numbers.
+  template <WritableHostValues M, ScanReduction<std::ranges::range_value_t<M>> R = ReduceOp>
+    requires detail::is_borrowed<M>
+  void scan(M&& values, R&& reduction = ReduceOp::sum) {
+    prefix<Operation::scan>(values, reduction);
   }
   /// Does the same for a container that is moved into the call. Returns the container.
-  template <HostValues M>
-    requires(!detail::is_borrowed<M> && WritableHostValues<M> &&
-             ScannableElement<std::ranges::range_value_t<M>>)
-  [[nodiscard]] std::remove_cvref_t<M> scan(M&& values, ReduceOp op = ReduceOp::sum) {
-    scan(values, op);
-    return std::forward<M>(values);
-  }
-  /// Does the same with a function of the program.
-  template <HostValues M, ReductionFunction<std::ranges::range_value_t<M>> F>
-    requires(!detail::is_borrowed<M> && WritableHostValues<M>)
-  [[nodiscard]] std::remove_cvref_t<M> scan(M&& values, F&& combine) {
-    scan(values, combine);
+  template <WritableHostValues M, ScanReduction<std::ranges::range_value_t<M>> R = ReduceOp>
+    requires(!detail::is_borrowed<M>)
+  [[nodiscard]] std::remove_cvref_t<M> scan(M&& values, R&& reduction = ReduceOp::sum) {
+    scan(values, reduction);
     return std::forward<M>(values);
   }
   /// Does the same for one value, which is changed and returned.
-  template <Value T>
-    requires(ScannableElement<T> && !std::is_const_v<T>)
+  template <ReducibleValue T>
+    requires(!std::is_const_v<T>)
   T scan(T& value, ReduceOp op = ReduceOp::sum) {
     scan(one(value), op);
     return value;
   }
-  /// Does the same for a constant. Returns the result; the constant does not change.
-  template <Value T>
-    requires ScannableElement<T>
-  [[nodiscard]] T scan(const T& value, ReduceOp op = ReduceOp::sum) {
+  /// Does the same for a constant, or with a function of the program. Returns the result; `value`
+  /// does not change.
+  template <Value T, ScanReduction<T> R = ReduceOp>
+  [[nodiscard]] T scan(const T& value, R&& reduction = ReduceOp::sum) {
     T copy = value;
-    return scan(copy, op);
-  }
-  /// Does the same for one value, with a function of the program. Returns the result.
-  template <Value T, ReductionFunction<T> F>
-  [[nodiscard]] T scan(const T& value, F&& combine) {
-    T copy = value;
-    scan(one(copy), combine);
+    scan(one(copy), reduction);
     return copy;
   }
-
-  /// Combines the values of the members before this one, in place. The first member has no member
-  /// before it, and gets zeros. For example, `const auto offset = tp.exscan(count)` gives the
-  /// position at which this member's elements begin.
-  /// @throws UsageError in the same cases as scan().
-  template <HostValues M>
-    requires(detail::is_borrowed<M> && WritableHostValues<M> &&
-             ScannableElement<std::ranges::range_value_t<M>>)
-  void exscan(M&& values, ReduceOp op = ReduceOp::sum) {
-    using T = std::ranges::range_value_t<M>;
-    require_scannable<T>("exscan", op);
-    exclusive<T>(span_of(values), combining<T>(op));
+  /// Starts scan(); returns a Work. The memory must stay valid until it is complete.
+  template <WritableHostValues M, ScanReduction<std::ranges::range_value_t<M>> R = ReduceOp>
+  [[nodiscard]] auto scan_async(M&& values, R&& reduction = ReduceOp::sum) {
+    return start_prefix<Operation::scan>(std::forward<M>(values), reduction);
   }
-  /// Does the same with a function of the program. The first member gets values `T{}`.
-  template <HostValues M, ReductionFunction<std::ranges::range_value_t<M>> F>
-    requires(detail::is_borrowed<M> && WritableHostValues<M>)
-  void exscan(M&& values, F&& combine) {
-    exclusive<std::ranges::range_value_t<M>>(span_of(values), combine);
+
+  /// Combines the values of the members before this one, in place. Blocks. The first member has no
+  /// member before it, and gets zeros, or with a function values `T{}`. For example,
+  /// `const auto offset = tp.exscan(count)` gives the position at which this member's elements
+  /// begin.
+  /// @throws UsageError in the same cases as scan().
+  template <WritableHostValues M, ScanReduction<std::ranges::range_value_t<M>> R = ReduceOp>
+    requires detail::is_borrowed<M>
+  void exscan(M&& values, R&& reduction = ReduceOp::sum) {
+    prefix<Operation::exscan>(values, reduction);
   }
   /// Does the same for a container that is moved into the call. Returns the container.
-  template <HostValues M>
-    requires(!detail::is_borrowed<M> && WritableHostValues<M> &&
-             ScannableElement<std::ranges::range_value_t<M>>)
-  [[nodiscard]] std::remove_cvref_t<M> exscan(M&& values, ReduceOp op = ReduceOp::sum) {
-    exscan(values, op);
-    return std::forward<M>(values);
-  }
-  /// Does the same with a function of the program.
-  template <HostValues M, ReductionFunction<std::ranges::range_value_t<M>> F>
-    requires(!detail::is_borrowed<M> && WritableHostValues<M>)
-  [[nodiscard]] std::remove_cvref_t<M> exscan(M&& values, F&& combine) {
-    exscan(values, combine);
+  template <WritableHostValues M, ScanReduction<std::ranges::range_value_t<M>> R = ReduceOp>
+    requires(!detail::is_borrowed<M>)
+  [[nodiscard]] std::remove_cvref_t<M> exscan(M&& values, R&& reduction = ReduceOp::sum) {
+    exscan(values, reduction);
     return std::forward<M>(values);
   }
   /// Does the same for one value, which is changed and returned.
-  template <Value T>
-    requires(ScannableElement<T> && !std::is_const_v<T>)
+  template <ReducibleValue T>
+    requires(!std::is_const_v<T>)
   T exscan(T& value, ReduceOp op = ReduceOp::sum) {
     exscan(one(value), op);
     return value;
   }
-  /// Does the same for a constant. Returns the result; the constant does not change.
-  template <Value T>
-    requires ScannableElement<T>
-  [[nodiscard]] T exscan(const T& value, ReduceOp op = ReduceOp::sum) {
+  /// Does the same for a constant, or with a function of the program. Returns the result; `value`
+  /// does not change.
+  template <Value T, ScanReduction<T> R = ReduceOp>
+  [[nodiscard]] T exscan(const T& value, R&& reduction = ReduceOp::sum) {
     T copy = value;
-    return exscan(copy, op);
-  }
-  /// Does the same for one value, with a function of the program. Returns the result.
-  template <Value T, ReductionFunction<T> F>
-  [[nodiscard]] T exscan(const T& value, F&& combine) {
-    T copy = value;
-    exscan(one(copy), combine);
+    exscan(one(copy), reduction);
     return copy;
+  }
+  /// Starts exscan(); returns a Work. The memory must stay valid until it is complete.
+  template <WritableHostValues M, ScanReduction<std::ranges::range_value_t<M>> R = ReduceOp>
+  [[nodiscard]] auto exscan_async(M&& values, R&& reduction = ReduceOp::sum) {
+    return start_prefix<Operation::exscan>(std::forward<M>(values), reduction);
   }
 
  protected:
@@ -146,62 +104,36 @@ class Scans : public ReturnedResults {
   ~Scans() = default;
 
  private:
-  static constexpr int scan_tag = 16383;
+  // MPI and shared memory know complex numbers as pairs of floats, which have no product.
+  static constexpr std::multiplies<> product{};
+  template <class M, class R>
+  using UserOf = detail::UserReductionOf<std::ranges::range_value_t<M>, std::decay_t<R>>;
 
-  template <class M>
-  static auto span_of(M& values) {
-    return std::span{std::ranges::data(values), std::ranges::size(values)};
-  }
-  template <class T>
-  void require_scannable(std::string_view operation, ReduceOp op) const {
-    const bool is_ordered = op == ReduceOp::min || op == ReduceOp::max;
-    if (op == ReduceOp::avg || (detail::is_complex<T> && is_ordered)) refuse_scan(operation, op);
-  }
-  // Returns the function that combines two values as the operation does.
-  template <class T>
-  static auto combining(ReduceOp op) {
-    return [op](const T& left, const T& right) -> T {
-      if (op == ReduceOp::prod) return static_cast<T>(left * right);
-      if constexpr (!detail::is_complex<T>) {
-        if (op == ReduceOp::min) return std::min(left, right);
-        if (op == ReduceOp::max) return std::max(left, right);
-      }
-      return static_cast<T>(left + right);
-    };
-  }
-
-  // After the round with the distance d, `values` combines the members k-2d+1 to k.
-  template <class T, class F>
-  void inclusive(std::span<T> values, F&& combine) {
-    const auto memory = std::make_unique<T[]>(values.size());
-    const std::span<T> received{memory.get(), values.size()};
-    const std::int64_t k = self_.value();
-    for (std::int64_t distance = 1; distance < size_; distance *= 2) {
-      const bool sends = distance < size_ - k;
-      const bool receives = k >= distance;
-      if (sends && receives)
-        send_recv(values, received, k + distance, k - distance, scan_tag);
-      else if (sends)
-        send(values, k + distance, scan_tag);
-      else if (receives)
-        recv(received, k - distance, scan_tag);
-      if (!receives) continue;
-      for (std::size_t i = 0; i < values.size(); ++i) values[i] = combine(received[i], values[i]);
+  template <Operation operation, class M, class R>
+  void prefix(M& values, R& reduction) {
+    if constexpr (std::same_as<std::remove_cvref_t<R>, ReduceOp>) {
+      if constexpr (detail::is_complex<std::ranges::range_value_t<M>>)
+        if (reduction == ReduceOp::prod) return prefix<operation>(values, product);
+      run_typed<operation, M>(calls::scan(operation, values, reduction));
+    } else {
+      UserOf<M, R> user{reduction, Commutative::no};
+      run(calls::user(operation, values, values, {}, user));
     }
   }
-  template <class T, class F>
-  void exclusive(std::span<T> values, F&& combine) {
-    inclusive<T>(values, combine);
-    const auto memory = std::make_unique<T[]>(values.size());  // of values T{}
-    const std::span<T> received{memory.get(), values.size()};
-    const std::int64_t k = self_.value();
-    if (k > 0 && k + 1 < size_)
-      send_recv(values, received, k + 1, k - 1, scan_tag);
-    else if (k > 0)
-      recv(received, k - 1, scan_tag);
-    else if (size_ > 1)
-      send(values, 1, scan_tag);
-    std::ranges::copy(received, values.begin());
+  template <Operation operation, class M, class R>
+  auto start_prefix(M&& values, R& reduction) {
+    if constexpr (std::same_as<std::remove_cvref_t<R>, ReduceOp>) {
+      if constexpr (detail::is_complex<std::ranges::range_value_t<M>>)
+        if (reduction == ReduceOp::prod)
+          return start_prefix<operation>(std::forward<M>(values), product);
+      return start_one(std::forward<M>(values),
+                       [&](auto& v) { return calls::scan(operation, v, reduction); });
+    } else {
+      const auto user = std::make_shared<UserOf<M, R>>(reduction, Commutative::no);
+      return start_one(
+          std::forward<M>(values), [&](auto& v) { return calls::user(operation, v, v, {}, *user); },
+          user);
+    }
   }
 };
 

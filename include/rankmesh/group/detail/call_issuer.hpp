@@ -96,9 +96,6 @@ class RANKMESH_API CallIssuer {
   /// Throws UsageError unless a buffer of an all_to_all has a multiple of size() elements.
   void require_divisible(std::size_t elements) const;
 
-  /// Throws UsageError because a scan cannot use the operation.
-  [[noreturn]] void refuse_scan(std::string_view operation, ReduceOp op) const;
-
   [[nodiscard]] RankInGroup resolved(Peer peer) const { return peer.resolve(self_, size_); }
 
   std::unique_ptr<CallDispatcher> dispatcher_;
@@ -107,6 +104,7 @@ class RANKMESH_API CallIssuer {
   std::uint32_t family_;  // see Call::family
 
  private:
+  struct FastPaths;
   void run_any(const Call& call);
   [[nodiscard]] Work start_any(const Call& call, std::shared_ptr<void> kept);
   static std::shared_ptr<void> both(std::shared_ptr<void> one, std::shared_ptr<void> other) {

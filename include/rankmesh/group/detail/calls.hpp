@@ -23,7 +23,7 @@ inline constexpr bool is_borrowed =
     std::ranges::borrowed_range<std::remove_cvref_t<M>>;
 
 /// True if the memory is ordinary: it is host memory, it is not symmetric, and the transports
-/// support the operation on its element type without a lowered call.
+/// support the operation on its element type without a scratch call.
 template <Operation operation, class M>
 inline constexpr bool is_ordinary =
     !is_device_span<std::remove_cvref_t<M>> && !is_symmetric_span<std::remove_cvref_t<M>> &&
@@ -101,6 +101,15 @@ Call all_reduce(In& in, Out& out, ReduceOp op, StreamRef stream) {
           .in = input(in),
           .out = buffer_of(out),
           .stream = stream};
+}
+
+/// Returns the call of a scan, in place.
+template <class M>
+Call scan(Operation operation, M& values, ReduceOp op) {
+  return {.operation = operation,
+          .reduction = detail::accepted<M>(op),
+          .in = input(values),
+          .out = buffer_of(values)};
 }
 
 template <class In, class Out>
