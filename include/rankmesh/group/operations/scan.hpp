@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Prefix reductions.
+// Reduces the values of the members before each member.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,10 @@
 #include <type_traits>
 #include <utility>
 
-#include "rankmesh/group/returned_results.hpp"
+#include "rankmesh/group/detail/operation_forms.hpp"
+#include "rankmesh/group/operations/recv.hpp"
+#include "rankmesh/group/operations/send.hpp"
+#include "rankmesh/group/operations/send_recv.hpp"
 
 namespace rankmesh {
 
@@ -22,14 +25,15 @@ template <class T>
 concept ScannableElement =
     (std::is_arithmetic_v<T> && !std::is_same_v<T, bool>) || detail::is_complex<T>;
 
-/// Adds the prefix reductions of host memory. scan() combines the values of the members 0 to k for
-/// member k; exscan() combines those of the members 0 to k-1. Values are combined in group order,
-/// so a function need not be commutative. All functions are collective over the group and block.
+/// scan() combines the values of the members 0 to k for member k; exscan() combines those of the
+/// members 0 to k-1. Values are in host memory, and are combined in group order, so a function need
+/// not be commutative. Collective over the group; blocks.
 ///
 /// Cost: each member sends up to ceil(log2 n) messages, and one more for exscan(). The messages
 /// have the tag 16383. Therefore the program must not use this tag for messages to the same members
 /// during a scan. In records and errors, a scan appears as send, recv and send_recv.
-class Scans : public ReturnedResults {
+template <bool forms_only = false>
+class Scan : public detail::OperationForms<Operation{12}> {
  public:
   /// Combines the values element by element, in place.
   /// @param op  Any ReduceOp except avg, or a function `T f(const T& left, const T& right)`. For
@@ -68,7 +72,7 @@ class Scans : public ReturnedResults {
   template <Value T>
     requires(ScannableElement<T> && !std::is_const_v<T>)
   T scan(T& value, ReduceOp op = ReduceOp::sum) {
-    scan(one(value), op);
+    scan(detail::one(value), op);
     return value;
   }
   /// Does the same for a constant. Returns the result; the constant does not change.
@@ -82,7 +86,7 @@ class Scans : public ReturnedResults {
   template <Value T, ReductionFunction<T> F>
   [[nodiscard]] T scan(const T& value, F&& combine) {
     T copy = value;
-    scan(one(copy), combine);
+    scan(detail::one(copy), combine);
     return copy;
   }
 
@@ -123,7 +127,7 @@ class Scans : public ReturnedResults {
   template <Value T>
     requires(ScannableElement<T> && !std::is_const_v<T>)
   T exscan(T& value, ReduceOp op = ReduceOp::sum) {
-    exscan(one(value), op);
+    exscan(detail::one(value), op);
     return value;
   }
   /// Does the same for a constant. Returns the result; the constant does not change.
@@ -137,13 +141,12 @@ class Scans : public ReturnedResults {
   template <Value T, ReductionFunction<T> F>
   [[nodiscard]] T exscan(const T& value, F&& combine) {
     T copy = value;
-    exscan(one(copy), combine);
+    exscan(detail::one(copy), combine);
     return copy;
   }
 
- protected:
-  using ReturnedResults::ReturnedResults;
-  ~Scans() = default;
+  RANKMESH_REFUSE_OTHERS(Scan, exscan, exscan, false)
+  RANKMESH_REFUSE_OTHERS(Scan, scan, scan, false)
 
  private:
   static constexpr int scan_tag = 16383;
@@ -153,9 +156,10 @@ class Scans : public ReturnedResults {
     return std::span{std::ranges::data(values), std::ranges::size(values)};
   }
   template <class T>
-  void require_scannable(std::string_view operation, ReduceOp op) const {
+  void require_scannable(std::string_view operation, ReduceOp op) {
     const bool is_ordered = op == ReduceOp::min || op == ReduceOp::max;
-    if (op == ReduceOp::avg || (detail::is_complex<T> && is_ordered)) refuse_scan(operation, op);
+    if (op == ReduceOp::avg || (detail::is_complex<T> && is_ordered))
+      issuer().refuse_scan(operation, op);
   }
   // Returns the function that combines two values as the operation does.
   template <class T>
@@ -175,16 +179,17 @@ class Scans : public ReturnedResults {
   void inclusive(std::span<T> values, F&& combine) {
     const auto memory = std::make_unique<T[]>(values.size());
     const std::span<T> received{memory.get(), values.size()};
-    const std::int64_t k = self_.value();
-    for (std::int64_t distance = 1; distance < size_; distance *= 2) {
-      const bool sends = distance < size_ - k;
+    const std::int64_t k = issuer().self().value(),
+                       size = static_cast<std::int64_t>(issuer().size());
+    for (std::int64_t distance = 1; distance < size; distance *= 2) {
+      const bool sends = distance < size - k;
       const bool receives = k >= distance;
       if (sends && receives)
-        send_recv(values, received, k + distance, k - distance, scan_tag);
+        other<SendRecv<>>().send_recv(values, received, k + distance, k - distance, scan_tag);
       else if (sends)
-        send(values, k + distance, scan_tag);
+        other<Send<>>().send(values, k + distance, scan_tag);
       else if (receives)
-        recv(received, k - distance, scan_tag);
+        other<Recv<>>().recv(received, k - distance, scan_tag);
       if (!receives) continue;
       for (std::size_t i = 0; i < values.size(); ++i) values[i] = combine(received[i], values[i]);
     }
@@ -194,13 +199,14 @@ class Scans : public ReturnedResults {
     inclusive<T>(values, combine);
     const auto memory = std::make_unique<T[]>(values.size());  // of values T{}
     const std::span<T> received{memory.get(), values.size()};
-    const std::int64_t k = self_.value();
-    if (k > 0 && k + 1 < size_)
-      send_recv(values, received, k + 1, k - 1, scan_tag);
+    const std::int64_t k = issuer().self().value(),
+                       size = static_cast<std::int64_t>(issuer().size());
+    if (k > 0 && k + 1 < size)
+      other<SendRecv<>>().send_recv(values, received, k + 1, k - 1, scan_tag);
     else if (k > 0)
-      recv(received, k - 1, scan_tag);
-    else if (size_ > 1)
-      send(values, 1, scan_tag);
+      other<Recv<>>().recv(received, k - 1, scan_tag);
+    else if (size > 1)
+      other<Send<>>().send(values, 1, scan_tag);
     std::ranges::copy(received, values.begin());
   }
 };
