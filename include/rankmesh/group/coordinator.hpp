@@ -37,23 +37,19 @@ struct GroupAccess;
 }
 
 /// Runs the operations of one group. The mesh creates the coordinators. Each operation has a header
-/// in group/operations/, which describes its forms. docs/programs.md#operations has the rules for
-/// buffers, streams and the order of calls.
-///
-/// All operations throw:
+/// in group/operations/ with its forms; docs/programs.md#rules-of-the-operations has the rules for
+/// all of them. All throw:
 /// @throws UsageError if the arguments are wrong, or if two threads call the mesh at the same time.
 /// Nothing was sent, and the group can still be used.
-/// @throws ClosedError if the mesh is closed, or if the group is broken because an earlier
-/// operation failed.
-/// @throws NoDeviceError if the buffers are in device memory, but the group has no device
-/// transport.
+/// @throws ClosedError if the mesh is closed, or if the group is broken because an earlier operation
+/// failed.
+/// @throws NoDeviceError if the buffers are in device memory, but the group has no device transport.
 /// @throws UnsupportedError if NCCL does not support the element type, the reduction or the form of
 /// the operation.
 /// @throws mpi::MpiError if MPI returns an error.
 /// @throws TimeoutError if MeshOptions::deadline passes. The group is broken afterwards.
 ///
-/// Thread safety: only one thread at a time may use the mesh; a call from a second thread throws
-/// UsageError.
+/// Thread safety: only one thread at a time may use the mesh.
 class RANKMESH_API GroupCoordinator : private detail::CallIssuer,
                                       public Barrier,
                                       public Broadcast<>,
