@@ -6,12 +6,11 @@
 
 #include <fmt/format.h>
 
-#include "detail/differing_arguments.hpp"
+#include "detail/agree.hpp"
 #include "group/detail/mesh_runtime.hpp"
 #include "rankmesh/device/device_buffer.hpp"
 #include "rankmesh/group/detail/group_access.hpp"
 #include "rankmesh/layout/slice.hpp"
-#include "rankmesh/wait/mpi_memory.hpp"
 
 namespace rankmesh::exchange {
 namespace {
@@ -88,21 +87,6 @@ void Bucket::add_buffers(const ConstBuffer& values, const Buffer& mine) {
   add_part({values, mine, /*is_divided=*/true});
 }
 
-void Bucket::throw_different_contents(std::size_t number) {
-  detail::MemberArguments mine;
-  for (const Part& part : added_) mine.list.push_back(part.in.count);
-  mine.describe = [&](const std::string& list) {
-    const ConstBuffer& first = added_.front().in;
-    return fmt::format("Bucket over '{}', collective {}: {} buffer{} of {} {}{}{}", group_.name(),
-                       number, added_.size(), added_.size() == 1 ? "" : "s", list,
-                       to_string(first.type),
-                       first.kind == MemoryKind::device ? " on the device" : "",
-                       added_.front().is_divided ? ", to be divided" : "");
-  };
-  throw_difference(group_, mine,
-                   "add buffers of the same counts and types in the same order on every rank");
-}
-
 Hash128 Bucket::contents() const {
   std::string text;
   for (const Part& part : added_)
@@ -126,9 +110,20 @@ void Bucket::agree(const Hash128& contents) {
           "buffers"};
     return;
   }
-  std::vector<std::uint64_t> values{contents.low, ~contents.low};
-  run_or_leak([&] { group_.all_reduce(values, ReduceOp::max); }, values);
-  if (values[0] != ~values[1]) throw_different_contents(number);
+  const auto describe = [&] {
+    detail::Arguments arguments{
+        fmt::format("Bucket over '{}', collective {}", group_.name(), number),
+        {fmt::format("{} buffer{}", added_.size(), added_.size() == 1 ? "" : "s")}};
+    for (const Part& part : added_)
+      arguments.entries.push_back(fmt::format(
+          "buffer {} of {} {}{}{}", arguments.entries.size() - 1, part.in.count,
+          to_string(part.in.type), part.in.kind == MemoryKind::device ? " on the device" : "",
+          part.is_divided ? ", to be divided" : ""));
+    return arguments;
+  };
+  detail::agree(
+      group_, contents,
+      {describe, "add buffers of the same counts and types in the same order on every rank"});
   first_round_.push_back(contents);
 }
 

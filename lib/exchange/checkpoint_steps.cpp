@@ -10,9 +10,14 @@
 namespace rankmesh::exchange::detail {
 
 void on_all(GroupCoordinator& group, const std::string& activity, const std::function<void()>& step,
-            const Hash128& digest) {
-  MemberArguments mine;
-  mine.describe = [&](const std::string&) { return activity; };
+            const std::vector<std::string>& arguments) {
+  Comparison mine{.describe =
+                      [&] {
+                        return Arguments{activity, arguments};
+                      },
+                  .hint =
+                      "fix what the ranks that failed report, and pass the same arguments on "
+                      "all ranks"};
   try {
     step();
   } catch (const Error&) {
@@ -21,15 +26,7 @@ void on_all(GroupCoordinator& group, const std::string& activity, const std::fun
     mine.failure = std::make_exception_ptr(
         Error{activity + ": there is too little memory", "lower CheckpointOptions::memory"});
   }
-  // The maximum of h and the maximum of ~h are complements of each other only if all h are equal.
-  // If a member has failed, they are not.
-  std::vector<std::uint64_t> most(4, ~std::uint64_t{0});
-  if (mine.failure == nullptr) most = {digest.high, digest.low, ~digest.high, ~digest.low};
-  run_or_leak([&] { group.all_reduce_async(most, ReduceOp::max).wait(); }, most);
-  if (most[0] == ~most[2] && most[1] == ~most[3]) return;
-  throw_difference(group, mine,
-                   "fix what the ranks that failed report, and pass the same arguments on all "
-                   "ranks");
+  agree(group, hash_of(mine.describe()), mine);
 }
 
 void MovingBatch::check(Rank self) const {

@@ -3,8 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "detail/agree.hpp"
 #include "detail/control_queue_state.hpp"
-#include "detail/differing_arguments.hpp"
 #include "rankmesh/base/hash.hpp"
 #include "rankmesh/mpi/error.hpp"
 #include "rankmesh/mpi/node.hpp"
@@ -35,27 +35,20 @@ void validate(const GroupCoordinator& group, RankInGroup writer,
 // Validates and compares the arguments of all members, and returns the queue's number in the mesh.
 // Members may have opened different numbers of queues in other groups, so the members use the
 // highest number.
-std::int64_t agree(GroupCoordinator& group, RankInGroup writer,
-                   const ControlQueueOptions& options) {
+std::int64_t agreed_number(GroupCoordinator& group, RankInGroup writer,
+                           const ControlQueueOptions& options) {
   rankmesh::detail::ControlPlane& control = *rankmesh::detail::GroupAccess::runtime(group).control;
-  detail::MemberArguments mine;
-  mine.failure = detail::failure_of([&] { validate(group, writer, options); });
-  const auto digest = static_cast<std::int64_t>(
-      hash_bytes(fmt::format("{} {} {}", writer.value(), options.slots, options.slot_bytes)).low >>
-      2);
-  std::vector<std::int64_t> agreed{digest, -digest, control.queues};
-  if (mine.failure != nullptr) agreed[0] = agreed[1] = INT64_MAX;  // differs from all digests
-  // Asynchronous, so that the wait has a deadline: MPI's blocking calls that follow have none.
-  run_or_leak([&] { group.all_reduce_async(agreed, ReduceOp::max).wait(); }, agreed);
-  if (agreed[0] != -agreed[1]) {
-    mine.describe = [&](const std::string&) {
-      return fmt::format("ControlQueue over '{}': writer {}, {} slots of {} bytes", group.name(),
-                         writer.value(), options.slots, options.slot_bytes);
-    };
-    throw_difference(group, mine, "pass the same writer and the same options on every rank");
-  }
-  control.queues = agreed[2] + 1;
-  return agreed[2];
+  const detail::Arguments arguments{fmt::format("ControlQueue over '{}'", group.name()),
+                                    {fmt::format("writer {}, {} slots of {} bytes", writer.value(),
+                                                 options.slots, options.slot_bytes)}};
+  std::int64_t number = control.queues;
+  detail::agree(
+      group, hash_of(arguments),
+      {[&] { return arguments; }, "pass the same writer and the same options on every rank",
+       detail::failure_of([&] { validate(group, writer, options); })},
+      {&number, 1});
+  control.queues = number + 1;
+  return number;
 }
 
 }  // namespace
@@ -151,7 +144,7 @@ ControlQueue::ControlQueue(GroupCoordinator& group, RankInGroup writer, ControlQ
   state.writer = writer;
   state.options = options;
   state.is_writer = group.rank_in_group() == writer;
-  const std::int64_t number = agree(group, writer, options);
+  const std::int64_t number = agreed_number(group, writer, options);
   if (group.size() == 1) return;
   state.tag = first_tag + static_cast<int>(number % tags);
   const std::uint64_t mesh = state.runtime().control->key_of_mesh;

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "detail/differing_arguments.hpp"
+#include "detail/agree.hpp"
 #include "detail/expert_dispatcher_state.hpp"
 #include "detail/route_planner.hpp"
 #include "rankmesh/base/error.hpp"
@@ -32,38 +32,29 @@ void validate(const GroupCoordinator& group, const ExpertMap& map,
            "make a map for as many ranks as the group has");
 }
 
-Hash128 hash_of(const ExpertMap& map, const ExpertDispatcherOptions& options) {
-  const auto slots = map.physical_to_logical();
-  const Hash128 map_hash =
-      hash_bytes({reinterpret_cast<const char*>(slots.data()), slots.size_bytes()});
-  return hash_bytes(fmt::format("{} {} {} {} {}", to_string(map_hash), map.experts(), map.slots(),
-                                options.alignment, options.capacity.value_or(0)));
+detail::Arguments arguments_of(const GroupCoordinator& group, const ExpertMap& map,
+                               const ExpertDispatcherOptions& options) {
+  const std::string capacity =
+      options.capacity ? fmt::format("capacity {}", *options.capacity) : "no capacity";
+  detail::Arguments arguments{
+      fmt::format("ExpertDispatcher over '{}'", group.name()),
+      {fmt::format("{} experts in {} slots, alignment {}, {}", map.experts(), map.slots(),
+                   options.alignment, capacity)}};
+  for (const std::int32_t expert : map.physical_to_logical())
+    arguments.entries.push_back(
+        fmt::format("slot {} holds expert {}", arguments.entries.size() - 1, expert));
+  return arguments;
 }
 
 // Throws on all ranks if the ranks pass different maps or options, or if the arguments of one rank
 // are invalid.
 void verify_agreement(GroupCoordinator& group, const ExpertMap& map,
                       const ExpertDispatcherOptions& options) {
-  detail::MemberArguments mine;
-  mine.failure = detail::failure_of([&] { validate(group, map, options); });
-  // The maximum of h and the maximum of ~h are complements of each other only if all h are equal.
-  // If a rank has failed, they are not.
-  std::vector<std::uint64_t> most(4, ~std::uint64_t{0});
-  if (mine.failure == nullptr) {
-    const Hash128 hash = hash_of(map, options);
-    most = {hash.high, hash.low, ~hash.high, ~hash.low};
-  }
-  run_or_leak([&] { group.all_reduce(most, ReduceOp::max); }, most);
-  if (most[0] == ~most[2] && most[1] == ~most[3]) return;
-  const auto slots = map.physical_to_logical();
-  mine.list.assign(slots.begin(), slots.end());
-  mine.describe = [&](const std::string& list) {
-    return fmt::format(
-        "ExpertDispatcher over '{}': {} experts in {} slots ({}), alignment {}, {}", group.name(),
-        map.experts(), map.slots(), list, options.alignment,
-        options.capacity ? fmt::format("capacity {}", *options.capacity) : "no capacity");
-  };
-  throw_difference(group, mine, "pass the same map, alignment and capacity on every rank");
+  const detail::Arguments arguments = arguments_of(group, map, options);
+  detail::agree(
+      group, hash_of(arguments),
+      {[&] { return arguments; }, "pass the same map, alignment and capacity on every rank",
+       detail::failure_of([&] { validate(group, map, options); })});
 }
 
 }  // namespace
@@ -116,13 +107,12 @@ ExpertRoute ExpertDispatcher::route(DeviceSpan<const std::int32_t> ids, std::int
 ExpertRoute ExpertDispatcher::plan(std::span<const std::int32_t> ids, std::int64_t top_k) {
   State& s = *state_;
   std::optional<detail::RoutePlanner> planner;
-  detail::MemberArguments mine;
-  mine.failure =
+  const std::exception_ptr failure =
       detail::failure_of([&] { planner.emplace(s.group, s.map, s.options, ids, top_k); });
   const auto slots = static_cast<std::size_t>(s.map.slots());
   if (s.options.capacity) {
     // Every rank sends the same number of rows to every slot, so no numbers have to be exchanged.
-    if (mine.failure != nullptr) std::rethrow_exception(mine.failure);
+    if (failure != nullptr) std::rethrow_exception(failure);
     const std::vector<std::int64_t> rows(slots, *s.options.capacity);
     return std::move(*planner).plan(rows, rows);
   }
@@ -133,10 +123,12 @@ ExpertRoute ExpertDispatcher::plan(std::span<const std::int32_t> ids, std::int64
   run_or_leak([&] { s.group.all_to_all(to_slot, from_rank); }, to_slot, from_rank);
   if (std::ranges::find(from_rank, -1) == from_rank.end())
     return std::move(*planner).plan(to_slot, from_rank);
-  mine.describe = [&](const std::string&) {
-    return fmt::format("route() of '{}': {} ids, top-{}", s.group.name(), ids.size(), top_k);
+  const auto describe = [&] {
+    return detail::Arguments{fmt::format("route() of '{}'", s.group.name()),
+                             {fmt::format("{} ids, top-{}", ids.size(), top_k)}};
   };
-  throw_difference(s.group, mine, "fix the arguments of the rank that failed");
+  detail::throw_difference(s.group,
+                           {describe, "fix the arguments of the rank that failed", failure});
 }
 
 }  // namespace rankmesh::exchange

@@ -46,16 +46,18 @@ class Loading {
       check_files(detail::parse_manifest(text, manifest_path(folder_)).layout);
     });
     broadcast(text);
-    std::string arguments = fmt::format("{}", options_.memory);
+    std::vector<std::string> arguments{
+        fmt::format("{} tensors, {} bytes of memory", tensors_.size(), options_.memory)};
     for (const LoadedTensor& tensor : tensors_)
-      arguments += fmt::format(";{} {}", tensor.name, tensor.place.to_string());
+      arguments.push_back(
+          fmt::format("tensor '{}' at '{}'", tensor.name, tensor.place.to_string()));
     detail::on_all(
         group_, activity_,
         [&] {
           manifest_.emplace(detail::parse_manifest(text, manifest_path(folder_)));
           for (const LoadedTensor& tensor : tensors_) wanted_.push_back(&find(tensor));
         },
-        hash_bytes(arguments));
+        arguments);
     detail::for_each_batch(wanted_, options_.memory * group_.size(),
                            [&](std::size_t first, std::size_t last) { load_batch(first, last); });
   }

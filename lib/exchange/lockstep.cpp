@@ -2,18 +2,25 @@
 #include "rankmesh/exchange/lockstep.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "detail/differing_arguments.hpp"
-#include "rankmesh/base/hash.hpp"
-#include "rankmesh/wait/mpi_memory.hpp"
+#include "detail/agree.hpp"
 
 namespace rankmesh::exchange {
 namespace {
 
 constexpr std::int64_t highest_mode = 255;
+
+std::vector<std::string> entries_of(const LockstepOptions& options) {
+  std::vector<std::string> entries{fmt::format("multiple {}", options.multiple),
+                                   fmt::format("{} sizes", options.sizes.size())};
+  for (std::size_t i = 0; i < options.sizes.size(); ++i)
+    entries.push_back(fmt::format("size {} is {}", i, options.sizes[i]));
+  return entries;
+}
 
 }  // namespace
 
@@ -25,8 +32,7 @@ Lockstep::Lockstep(GroupCoordinator& group, LockstepOptions options)
     throw UsageError{fmt::format("a lockstep cannot have the sizes {} and the multiple {}",
                                  fmt::join(sizes, ", "), options_.multiple),
                      "use ascending sizes of 1 or more, and a multiple of 1 or more"};
-  const std::string text = fmt::format("{} {}", fmt::join(sizes, ","), options_.multiple);
-  digest_ = static_cast<std::int64_t>(hash_bytes(text).low >> 2);
+  digest_ = hash_of(detail::Arguments{{}, entries_of(options_)}).low;
 }
 
 std::int64_t Lockstep::padded(std::int64_t tokens) const {
@@ -40,50 +46,33 @@ bool Lockstep::is_valid(const StepProposal& proposal) const {
          !(was_done_ && (proposal.tokens > 0 || !proposal.is_done));
 }
 
-void Lockstep::throw_different_proposals(const StepProposal& proposal, const char* hint) {
-  detail::MemberArguments mine;
-  mine.describe = [&](const std::string&) {
-    const bool valid = is_valid(proposal);
-    return fmt::format("Lockstep over '{}', step {}: {} proposal of {} tokens, mode {}{}",
-                       group_.name(), number_ - 1, valid ? "a" : "an invalid", proposal.tokens,
-                       proposal.mode, !valid && was_done_ ? ", after it was done" : "");
-  };
-  throw_difference(group_, mine, hint);
-}
-
-void Lockstep::throw_different_options() {
-  detail::MemberArguments mine;
-  mine.list = options_.sizes;
-  mine.describe = [&](const std::string& list) {
-    return fmt::format("Lockstep over '{}', step {}: {}, multiple {}", group_.name(), number_ - 1,
-                       list.empty() ? "no sizes" : "sizes " + list, options_.multiple);
-  };
-  throw_difference(group_, mine, "pass the same LockstepOptions on every rank");
-}
-
 Step Lockstep::agree(const StepProposal& proposal) {
   const auto n = static_cast<std::size_t>(group_.size());
-  const bool valid = is_valid(proposal);
-  std::vector<std::int64_t> record(n + 7);
+  const std::int64_t number = number_++;
+  std::vector<std::int64_t> record(n + 2);
   record[static_cast<std::size_t>(group_.rank_in_group().value())] = proposal.tokens;
   record[n] = proposal.tokens > 0 ? highest_mode - proposal.mode : 0;
   // A rank that proposes its last tokens is done only after this step.
   record[n + 1] = proposal.is_done && proposal.tokens == 0 ? 0 : 1;
-  record[n + 2] = number_;
-  record[n + 3] = -number_;
-  record[n + 4] = digest_;
-  record[n + 5] = -digest_;
-  record[n + 6] = valid ? 0 : 1;
-  run_or_leak([&] { group_.all_reduce(record, ReduceOp::max); }, record);
-  ++number_;
-  if (record[n + 6] != 0)
-    throw_different_proposals(proposal,
-                              "pass at least 0 tokens and a mode from 0 to 255, and keep is_done "
-                              "on a rank that was done");
-  if (record[n + 2] != -record[n + 3])
-    throw_different_proposals(proposal,
-                              "call agree() once per step on every rank, including idle ranks");
-  if (record[n + 4] != -record[n + 5]) throw_different_options();
+  const bool valid = is_valid(proposal);
+  std::optional<Hash128> hash;
+  if (valid) hash = {.high = digest_, .low = static_cast<std::uint64_t>(number)};
+  const auto describe = [&] {
+    detail::Arguments arguments{fmt::format("Lockstep over '{}'", group_.name()),
+                                entries_of(options_)};
+    const std::string step =
+        valid ? fmt::format("step {}", number)
+              : fmt::format("step {} with an invalid proposal of {} tokens, mode {}{}", number,
+                            proposal.tokens, proposal.mode, was_done_ ? ", after it was done" : "");
+    arguments.entries.insert(arguments.entries.begin(), step);
+    return arguments;
+  };
+  detail::agree(group_, hash,
+                {describe,
+                 "call agree() once per step on every rank, including idle ranks, with the same "
+                 "LockstepOptions; pass 0 tokens or more and a mode from 0 to 255, and keep "
+                 "is_done on a rank that was done"},
+                record);
   was_done_ = proposal.is_done;
   Step step;
   step.tokens.assign(record.begin(), record.begin() + static_cast<std::ptrdiff_t>(n));

@@ -6,14 +6,13 @@
 
 #include <fmt/format.h>
 
-#include "detail/differing_arguments.hpp"
+#include "detail/agree.hpp"
 #include "detail/redistribution_state.hpp"
 #include "device/stream_memory.hpp"
 #include "group/detail/mesh_runtime.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/base/hash.hpp"
 #include "rankmesh/group/detail/group_access.hpp"
-#include "rankmesh/wait/mpi_memory.hpp"
 
 namespace rankmesh::exchange {
 namespace {
@@ -25,42 +24,37 @@ constexpr std::int64_t least_memory = 1024;
 constexpr int lowest_tag = 28192;
 constexpr int tag_count = 4096;
 
-std::string text_of(const GroupCoordinator& group, const TransferPlan& plan,
-                    const RedistributionOptions& options) {
-  std::string text = fmt::format("Redistribution over '{}': {} tensor{}", group.name(),
-                                 plan.tensors().size(), plan.tensors().size() == 1 ? "" : "s");
-  if (!plan.tensors().empty()) {
-    const TensorTransfer& first = plan.tensors().front();
-    text += fmt::format("{} from '{}' to '{}'", plan.tensors().size() == 1 ? "" : ", the first",
-                        first.from.to_string(), first.to.to_string());
-  }
-  return text + fmt::format(", {} bytes of {} memory, plan {}", options.memory,
-                            to_string(options.kind), to_string(plan.digest()));
+detail::Arguments arguments_of(const GroupCoordinator& group, const TransferPlan& plan,
+                               const RedistributionOptions& options) {
+  const std::size_t count = plan.tensors().size();
+  detail::Arguments arguments{
+      fmt::format("Redistribution over '{}'", group.name()),
+      {fmt::format("{} tensor{}, {} bytes of {} memory", count, count == 1 ? "" : "s",
+                   options.memory, to_string(options.kind))}};
+  for (const TensorTransfer& tensor : plan.tensors())
+    arguments.entries.push_back(fmt::format("tensor {} from '{}' to '{}'",
+                                            arguments.entries.size() - 1, tensor.from.to_string(),
+                                            tensor.to.to_string()));
+  arguments.entries.push_back(fmt::format("plan {}", to_string(plan.digest())));
+  return arguments;
 }
 
 // Throws on all members if one of them passes another plan or other options, or if `prepare` throws
 // on one. Returns the number of the redistribution in the mesh.
 template <class Prepare>
-std::int64_t agree(GroupCoordinator& group, const TransferPlan& plan,
-                   const RedistributionOptions& options, Prepare&& prepare) {
+std::int64_t agreed_number(GroupCoordinator& group, const TransferPlan& plan,
+                           const RedistributionOptions& options, Prepare&& prepare) {
   rankmesh::detail::ControlPlane& control = *GroupAccess::runtime(group).control;
-  detail::MemberArguments mine;
-  mine.describe = [&](const std::string&) { return text_of(group, plan, options); };
-  mine.failure = detail::failure_of(prepare);
-  // The maxima of h and ~h are each other's complement only if all h are equal. Those of a member
-  // that has failed are not.
-  const auto number = static_cast<std::uint64_t>(control.redistributions);
-  std::vector<std::uint64_t> most(5, ~std::uint64_t{0});
-  if (mine.failure == nullptr) {
-    const Hash128 hash = hash_bytes(
-        fmt::format("{} {} {}", to_string(plan.digest()), options.memory, to_string(options.kind)));
-    most = {hash.high, hash.low, ~hash.high, ~hash.low, number};
-  }
-  run_or_leak([&] { group.all_reduce_async(most, ReduceOp::max).wait(); }, most);
-  if (most[0] != ~most[2] || most[1] != ~most[3])
-    throw_difference(group, mine, "pass the same plan and the same options on every rank");
-  control.redistributions = static_cast<std::int64_t>(most[4]) + 1;
-  return static_cast<std::int64_t>(most[4]);
+  std::int64_t number = control.redistributions;
+  detail::agree(
+      group,
+      hash_bytes(fmt::format("{} {} {}", to_string(plan.digest()), options.memory,
+                             to_string(options.kind))),
+      {[&] { return arguments_of(group, plan, options); },
+       "pass the same plan and the same options on every rank", detail::failure_of(prepare)},
+      {&number, 1});
+  control.redistributions = number + 1;
+  return number;
 }
 
 }  // namespace
@@ -108,7 +102,7 @@ Redistribution::Redistribution(GroupCoordinator& group, TransferPlan plan,
                                              .plan = std::move(plan),
                                              .options = std::move(options)}} {
   detail::RedistributionState& s = *state_;
-  s.number = agree(group, s.plan, s.options, [&] {
+  s.number = agreed_number(group, s.plan, s.options, [&] {
     s.validate();
     s.schedule();
   });

@@ -32,12 +32,15 @@ class Saving {
         activity_{fmt::format("save_checkpoint of {}/{}", root, name)} {}
 
   void run() {
-    std::string arguments =
-        fmt::format("{}/{} {} {}", root_, name_, options_.memory, options_.file_bytes);
+    std::vector<std::string> arguments{
+        fmt::format("the folder {}/{}", root_, name_),
+        fmt::format("{} tensors, {} bytes of memory, {} bytes per file", tensors_.size(),
+                    options_.memory, options_.file_bytes)};
     for (const SavedTensor& tensor : tensors_)
-      arguments += fmt::format(";{} {}", tensor.name, tensor.place.to_string());
+      arguments.push_back(
+          fmt::format("tensor '{}' at '{}'", tensor.name, tensor.place.to_string()));
     detail::on_all(
-        group_, activity_, [&] { validate(); }, hash_bytes(arguments));
+        group_, activity_, [&] { validate(); }, arguments);
     detail::on_all(group_, activity_, [&] {
       if (is_first()) detail::create_folder(root_, name_);
     });

@@ -10,12 +10,10 @@
 
 #include <fmt/format.h>
 
-#include "detail/differing_arguments.hpp"
+#include "detail/agree.hpp"
 #include "detail/sharded_state.hpp"
 #include "rankmesh/base/error.hpp"
-#include "rankmesh/base/hash.hpp"
 #include "rankmesh/device/device_buffer.hpp"
-#include "rankmesh/wait/mpi_memory.hpp"
 
 namespace rankmesh::exchange::detail {
 
@@ -63,31 +61,28 @@ void validate(const State& s) {
              "sizes are numbers of elements, not of bytes: correct them");
 }
 
+template <class State>
+Arguments arguments_of(const State& s) {
+  const ShardedBufferOptions& options = s.options;
+  const std::size_t count = s.sizes.size();
+  Arguments arguments{fmt::format("ShardedBuffer over '{}'", s.group.name())};
+  arguments.entries.push_back(fmt::format(
+      "{} tensor{} of {} on the {}, {} bytes per bucket, keep_whole {}, prefetch {}, {}", count,
+      count == 1 ? "" : "s", to_string(s.type), to_string(s.kind), options.bytes,
+      options.keep_whole, options.prefetch, to_string(options.op)));
+  for (std::size_t t = 0; t < count; ++t)
+    arguments.entries.push_back(fmt::format("tensor {} of {} elements", t, s.sizes[t]));
+  return arguments;
+}
+
 // Throws on all members if the members pass different arguments, or if `prepare` throws on one of
 // them.
-void verify_agreement(GroupCoordinator& group, const std::vector<std::int64_t>& sizes,
-                      DataType type, MemoryKind kind, const ShardedBufferOptions& options,
-                      const std::function<void()>& prepare) {
-  MemberArguments mine{.list = sizes};
-  mine.describe = [&](const std::string& list) {
-    return fmt::format(
-        "ShardedBuffer over '{}': {} tensor{} of {} {} on the {}, {} bytes per bucket, keep_whole "
-        "{}, prefetch {}, {}",
-        group.name(), sizes.size(), sizes.size() == 1 ? "" : "s", list, to_string(type),
-        to_string(kind), options.bytes, options.keep_whole, options.prefetch,
-        to_string(options.op));
-  };
-  mine.failure = failure_of(prepare);
-  std::string text;
-  for (const std::int64_t n : sizes) text += fmt::format("{},", n);
-  const Hash128 hash = hash_bytes(mine.describe(text));
-  // The maximum of h and the maximum of ~h are complements of each other only if all h are equal.
-  // If a member has failed, they are not.
-  std::vector<std::uint64_t> most(4, ~std::uint64_t{0});
-  if (mine.failure == nullptr) most = {hash.high, hash.low, ~hash.high, ~hash.low};
-  run_or_leak([&] { group.all_reduce(most, ReduceOp::max); }, most);
-  if (most[0] == ~most[2] && most[1] == ~most[3]) return;
-  throw_difference(group, mine, "pass the same sizes and options on every rank");
+template <class State>
+void verify_agreement(const State& s, const std::function<void()>& prepare) {
+  const Arguments arguments = arguments_of(s);
+  agree(s.group, hash_of(arguments),
+        {[&] { return arguments; }, "pass the same sizes and options on every rank",
+         failure_of(prepare)});
 }
 
 }  // namespace
@@ -101,7 +96,7 @@ ShardedMemory::ShardedMemory(GroupCoordinator& group, std::vector<std::int64_t> 
                        .options = options,
                        .sizes = std::move(sizes)}} {
   State& s = *state_;
-  verify_agreement(group, s.sizes, type, kind, options, [&] {
+  verify_agreement(s, [&] {
     validate(s);
     s.buckets = divided(s.sizes, type, options.bytes, group.size());
     s.allocate();
@@ -120,7 +115,7 @@ ShardedMemory::ShardedMemory(const ShardedMemory& like, DataType type,
   State& s = *state_;
   s.options.bytes = from.options.bytes;
   s.options.stream = from.options.stream;
-  verify_agreement(s.group, s.sizes, type, s.kind, s.options, [&] {
+  verify_agreement(s, [&] {
     validate(s);
     for (const ShardBucket& bucket : from.buckets)
       s.buckets.push_back({.first_tensor = bucket.first_tensor,

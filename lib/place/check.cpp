@@ -10,7 +10,7 @@
 #include "base/detail/text.hpp"
 #include "detail/findings.hpp"
 #include "rankmesh/base/error.hpp"
-#include "rankmesh/layout/diff.hpp"
+#include "rankmesh/place/diff.hpp"
 #include "rankmesh/spec/mesh_spec.hpp"
 
 namespace rankmesh {

@@ -14,7 +14,7 @@ namespace rankmesh::report {
 namespace {
 
 std::string number(std::int64_t value) {
-  // The layout module saturates there.
+  // The counts saturate there.
   return value == std::numeric_limits<std::int64_t>::max() ? ">= 9223372036854775807"
                                                            : fmt::format("{}", value);
 }

@@ -33,8 +33,8 @@ bool is_on_host(const Call& call) {
 }
 
 bool has_row(const Call& call, int members) {
-  const levels::Scheme* scheme = levels::scheme_of(call.operation);
-  return scheme->division != levels::Division::blocks ||
+  const levels::Plan* plan = levels::plan_of(call.operation);
+  return !plan->has_blocks_of_members ||
          size_of(call.in.type) * static_cast<std::size_t>(members) <= largest_row;
 }
 
@@ -75,15 +75,15 @@ class HierarchicalTransport::Operation final : public Pending {
 };
 
 HierarchicalTransport::HierarchicalTransport(mpi::CommunicatorView comm, Place place,
-                                             detail::NoteGuard& guard, levels::Limits limits)
+                                             detail::NoteGuard& guard, levels::Sizes sizes)
     : comm_{comm},
       guard_{guard},
       inside_{std::move(place.inside)},
       setting_{std::make_shared<levels::Setting>(
-          levels::Setting{std::move(place.shape), comm, inside_.get(), limits})} {}
+          levels::Setting{std::move(place.shape), comm, inside_.get(), sizes})} {}
 
 bool HierarchicalTransport::supports(const Call& call) const {
-  if (levels::scheme_of(call.operation) == nullptr || !is_on_host(call) || !call.is_plain())
+  if (levels::plan_of(call.operation) == nullptr || !is_on_host(call) || !call.is_plain())
     return false;
   if (reduces(call.operation) && !detail::can_reduce(call.in.type)) return false;
   return has_row(call, setting_->shape.size());
@@ -141,7 +141,7 @@ void HierarchicalTransport::advance() {
     }
     if (!queue_.empty() && ++polls_ > polls_before_notes && polls_ % polls_per_note == 0)
       guard_.throw_if_ended();
-  } catch (const levels::Counterparts::Difference& difference) {
+  } catch (const levels::Difference& difference) {
     refuse(error_of(difference));
   } catch (const MismatchError& error) {  // found by the members of this node, or told by others
     refuse(error);
@@ -173,8 +173,7 @@ void HierarchicalTransport::refuse(const MismatchError& error) {
 }
 
 // Returns the error for a node that makes another call.
-MismatchError HierarchicalTransport::error_of(
-    const levels::Counterparts::Difference& difference) const {
+MismatchError HierarchicalTransport::error_of(const levels::Difference& difference) const {
   const detail::GroupMembers& members = guard_.members();
   const Issued& own = *queue_.front();
   std::vector<std::string> calls(static_cast<std::size_t>(members.ranks.size()));

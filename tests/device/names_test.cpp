@@ -9,7 +9,7 @@
 #include "device/test_platform.hpp"
 #include "rankmesh/device/choice.hpp"
 #include "rankmesh/device/device_buffer.hpp"
-#include "rankmesh/layout/count.hpp"
+#include "rankmesh/place/count.hpp"
 #include "rankmesh/rankmesh.hpp"
 #include "support/checks.hpp"
 #include "support/mpi_world.hpp"

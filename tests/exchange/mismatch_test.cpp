@@ -3,16 +3,20 @@
 // of them has passed.
 #include <doctest/doctest.h>
 
-#include <algorithm>
 #include <functional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "rankmesh/exchange/bucket.hpp"
+#include "rankmesh/exchange/checkpoint.hpp"
 #include "rankmesh/exchange/control_queue.hpp"
 #include "rankmesh/exchange/expert_dispatcher.hpp"
 #include "rankmesh/exchange/lockstep.hpp"
+#include "rankmesh/exchange/redistribution.hpp"
+#include "rankmesh/exchange/sharded_buffer.hpp"
 #include "rankmesh/rankmesh.hpp"
 #include "support/checks.hpp"
 #include "support/mpi_world.hpp"
@@ -81,37 +85,28 @@ TEST_CASE("expert maps and options that differ are listed") {
   auto& tp = mesh["tp"];
   const std::int64_t n = tp.size();
   const bool is_odd = tp.is_last();
-  // A map with one slot for each expert, in their order.
+  const std::string dispatcher_text = "ExpertDispatcher over 'tp': ";
   const auto text = [&](std::int64_t experts, const std::string& options) {
-    std::string list;
-    for (std::int64_t e = 0; e < std::min<std::int64_t>(experts, 8); ++e)
-      list += fmt::format("{}{}", e == 0 ? "" : ", ", e);
-    return fmt::format("ExpertDispatcher over 'tp': {0} experts in {0} slots ({1}{2}", experts,
-                       list, options);
+    return dispatcher_text + fmt::format("{0} experts in {0} slots, {1}", experts, options);
   };
-  const std::string defaults = "), alignment 1, no capacity";
-  // Eight slots are listed, and the first that differs, if it comes later.
-  const std::string rest = n < 5   ? ""
-                           : n < 8 ? ", ..."
-                                   : fmt::format(", ...; number {0} is {0}", n);
-  check_outlier(tp, text(2 * n, rest + defaults), text(n, defaults), [&] {
+  const std::string defaults = "alignment 1, no capacity";
+  check_outlier(tp, text(2 * n, defaults), text(n, defaults), [&] {
     const ExpertDispatcher dispatcher{tp, ExpertMap::contiguous((is_odd ? 2 : 1) * n, n)};
   });
-  check_outlier(tp, text(n, "), alignment 8, no capacity"), text(n, defaults), [&] {
+  check_outlier(tp, text(n, "alignment 8, no capacity"), text(n, defaults), [&] {
     const ExpertDispatcher dispatcher{
         tp, ExpertMap::contiguous(n, n), {.alignment = is_odd ? 8 : 1}};
   });
-  check_outlier(
-      tp, text(n, "), alignment 1, capacity 3"), text(n, "), alignment 1, capacity 2"), [&] {
-        const ExpertDispatcher dispatcher{
-            tp, ExpertMap::contiguous(n, n), {.alignment = 1, .capacity = is_odd ? 3 : 2}};
-      });
+  check_outlier(tp, text(n, "alignment 1, capacity 3"), text(n, "alignment 1, capacity 2"), [&] {
+    const ExpertDispatcher dispatcher{
+        tp, ExpertMap::contiguous(n, n), {.alignment = 1, .capacity = is_odd ? 3 : 2}};
+  });
   // The same numbers, in another order: the first slot that differs is named.
   std::vector<std::int32_t> experts;
   for (std::int32_t i = 0; i < 20 * n; ++i) experts.push_back(i);
   if (is_odd) std::swap(experts[18], experts[19]);
-  check_outlier(tp, text(20 * n, ", ...; number 18 is 19" + defaults),
-                text(20 * n, ", ...; number 18 is 18" + defaults), [&] {
+  check_outlier(tp, dispatcher_text + "slot 18 holds expert 19",
+                dispatcher_text + "slot 18 holds expert 18", [&] {
                   const ExpertDispatcher dispatcher{tp, ExpertMap{experts, 20 * n, n}};
                 });
   mesh.close();
@@ -147,16 +142,23 @@ TEST_CASE("different contents of a bucket are listed") {
   auto& tp = mesh["tp"];
   const bool is_odd = tp.is_last();
   std::vector<float> a(12), b(40);
-  check_outlier(tp, "Bucket over 'tp', collective 0: 2 buffers of 40, 12 float32",
-                "Bucket over 'tp', collective 0: 2 buffers of 12, 40 float32", [&] {
+  const std::string bucket_text = "Bucket over 'tp', collective 0: ";
+  check_outlier(tp, bucket_text + "buffer 0 of 40 float32", bucket_text + "buffer 0 of 12 float32",
+                [&] {
                   Bucket bucket{tp};
                   bucket.add(is_odd ? b : a);
                   bucket.add(is_odd ? a : b);
                   bucket.wait();
                 });
+  check_outlier(tp, bucket_text + "1 buffer", bucket_text + "2 buffers", [&] {
+    Bucket bucket{tp};
+    bucket.add(a);
+    if (!is_odd) bucket.add(b);
+    bucket.wait();
+  });
   std::vector<double> c(12);
-  check_outlier(tp, "Bucket over 'tp', collective 0: 1 buffer of 12 float64",
-                "Bucket over 'tp', collective 0: 1 buffer of 12 float32", [&] {
+  check_outlier(tp, bucket_text + "buffer 0 of 12 float64", bucket_text + "buffer 0 of 12 float32",
+                [&] {
                   Bucket bucket{tp};
                   if (is_odd)
                     bucket.add(c);
@@ -166,13 +168,46 @@ TEST_CASE("different contents of a bucket are listed") {
                 });
   std::vector<std::vector<float>> many(20, std::vector<float>(3));
   if (is_odd) many[17].resize(2);
-  const std::string begin =
-      "Bucket over 'tp', collective 0: 20 buffers of 3, 3, 3, 3, 3, 3, 3, 3, ...; number 17 is ";
-  check_outlier(tp, begin + "2 float32", begin + "3 float32", [&] {
-    Bucket bucket{tp};
-    for (auto& buffer : many) bucket.add(buffer);
-    bucket.wait();
+  check_outlier(tp, bucket_text + "buffer 17 of 2 float32", bucket_text + "buffer 17 of 3 float32",
+                [&] {
+                  Bucket bucket{tp};
+                  for (auto& buffer : many) bucket.add(buffer);
+                  bucket.wait();
+                });
+  mesh.close();
+}
+
+TEST_CASE("the first tensor in which sharded buffers, redistributions and checkpoints differ") {
+  NEEDS_RANKS(2);
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
+  auto& tp = mesh["tp"];
+  const bool is_odd = tp.is_last();
+  std::vector<std::int64_t> sizes(20, 3);
+  if (is_odd) sizes[17] = 2;
+  const std::string sharded = "ShardedBuffer over 'tp': tensor 17 of ";
+  check_outlier(tp, sharded + "2 elements", sharded + "3 elements", [&] {
+    const ShardedBuffer<float> buffer{tp, sizes};
   });
+  const auto place = [&](const char* axes) {
+    return TensorPlacement::parse(fmt::format("[12,8] f32 @ tp={} : {}", size(), axes));
+  };
+  std::vector<TensorTransfer> moves(20, {place("(tp, _)"), place("(_, _)")});
+  if (is_odd) moves[17].to = place("(_, tp)");
+  const auto moved = [&](const char* to) {
+    return fmt::format("Redistribution over 'tp': tensor 17 from '{}' to '{}'",
+                       place("(tp, _)").to_string(), place(to).to_string());
+  };
+  check_outlier(tp, moved("(_, tp)"), moved("(_, _)"), [&] {
+    const Redistribution move{tp, plan_transfer(moves)};
+  });
+  std::vector<float> values(12 * 8);
+  std::vector<SavedTensor> saved;
+  for (const char* name : {"a", "b", is_odd ? "x" : "c"})
+    saved.push_back({name, place("(_, _)"), values});
+  const std::string save = "save_checkpoint of /tmp/never/made: tensor ";
+  const std::string at = fmt::format(" at '{}'", place("(_, _)").to_string());
+  check_outlier(tp, save + "'x'" + at, save + "'c'" + at,
+                [&] { save_checkpoint(tp, "/tmp/never", "made", saved); });
   mesh.close();
 }
 
@@ -181,22 +216,20 @@ TEST_CASE("different options, steps and proposals of a lockstep are listed") {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
   auto& tp = mesh["tp"];
   const bool is_odd = tp.is_last();
-  const std::string step = "Lockstep over 'tp', step ";
+  const std::string lockstep = "Lockstep over 'tp': ";
   Lockstep sizes{tp, {.sizes = {8, is_odd ? 12 : 16}, .multiple = 4}};
-  check_outlier(tp, step + "0: sizes 8, 12, multiple 4", step + "0: sizes 8, 16, multiple 4",
-                [&] { (void)sizes.agree({.tokens = 3}); });
+  check_outlier(tp, lockstep + "size 1 is 12", lockstep + "size 1 is 16",
+                [&] { (void)sizes.agree({.tokens = 3 + rank()}); });
   Lockstep multiple{tp, {.multiple = is_odd ? 4 : 2}};
-  check_outlier(tp, step + "0: no sizes, multiple 4", step + "0: no sizes, multiple 2",
+  check_outlier(tp, lockstep + "multiple 4", lockstep + "multiple 2",
                 [&] { (void)multiple.agree({}); });
   Lockstep invalid{tp};
-  check_outlier(tp, step + "0: an invalid proposal of -1 tokens, mode 300",
-                step + "0: a proposal of 3 tokens, mode 2", [&] {
-                  (void)invalid.agree({.tokens = is_odd ? -1 : 3, .mode = is_odd ? 300 : 2});
-                });
+  check_outlier(
+      tp, lockstep + "step 0 with an invalid proposal of -1 tokens, mode 300", lockstep + "step 0",
+      [&] { (void)invalid.agree({.tokens = is_odd ? -1 : 3, .mode = is_odd ? 300 : 2}); });
   Lockstep one{tp}, two{tp};
   (void)one.agree({.tokens = 1});
-  check_outlier(tp, step + "0: a proposal of 1 tokens, mode 0",
-                step + "1: a proposal of 1 tokens, mode 0",
+  check_outlier(tp, lockstep + "step 0", lockstep + "step 1",
                 [&] { (void)(is_odd ? two : one).agree({.tokens = 1}); });
   mesh.close();
 }

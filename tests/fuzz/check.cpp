@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "rankmesh/layout/count.hpp"
-#include "rankmesh/layout/diff.hpp"
+#include "rankmesh/place/count.hpp"
+#include "rankmesh/place/diff.hpp"
 #include "rankmesh/report/explain.hpp"
 #include "rankmesh/report/groups.hpp"
 #include "rankmesh/report/rank.hpp"

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "rankmesh/base/error.hpp"
-#include "rankmesh/layout/diff.hpp"
+#include "rankmesh/place/diff.hpp"
 #include "rankmesh/place/role.hpp"
 #include "rankmesh/spec/mesh_spec.hpp"
 

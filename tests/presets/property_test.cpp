@@ -9,7 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "rankmesh/base/error.hpp"
-#include "rankmesh/layout/diff.hpp"
+#include "rankmesh/place/diff.hpp"
 #include "rankmesh/spec/mesh_spec.hpp"
 #include "record.hpp"
 

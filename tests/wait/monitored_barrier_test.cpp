@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <thread>
 
+#include "support/checks.hpp"
 #include "wait_world.hpp"
 
 using namespace rankmesh;

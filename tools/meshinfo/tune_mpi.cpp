@@ -14,8 +14,8 @@
 #include "progress.hpp"
 #include "rankmesh/mesh/libraries.hpp"
 #include "rankmesh/mpi/error.hpp"
+#include "rankmesh/place/tuning.hpp"
 #include "rankmesh/rankmesh.hpp"
-#include "rankmesh/routes/tuning.hpp"
 
 namespace meshinfo {
 

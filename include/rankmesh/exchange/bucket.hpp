@@ -169,7 +169,6 @@ class RANKMESH_API Bucket {
   const std::shared_ptr<Flat>& flat(std::size_t collective);
   [[nodiscard]] Hash128 contents() const;
   void agree(const Hash128& contents);
-  [[noreturn]] void throw_different_contents(std::size_t number);
 
   GroupCoordinator& group_;
   rankmesh::detail::GroupLife life_;

@@ -55,17 +55,18 @@ struct LockstepOptions {
 /// }
 /// ```
 ///
-/// For n ranks, the all_reduce computes the maximum of each of n + 7 integers of 64 bits, in
+/// For n ranks, the all_reduce computes the maximum of each of n + 6 integers of 64 bits, in
 /// host memory:
 ///
-/// | word     | value of a rank                        | maximum over the ranks              |
-/// |----------|----------------------------------------|-------------------------------------|
-/// | 0 .. n-1 | rank r: its tokens in word r; else 0   | the tokens of each rank             |
-/// | n        | 255 - mode; 0 without tokens           | 255 - lowest mode                   |
-/// | n+1      | 0 if done and without tokens, else 1   | 0 if this is the last step          |
-/// | n+2, n+3 | number of the step, and its negative   | shows if all are in the same step   |
-/// | n+4, n+5 | hash of the options, and its negative  | shows if all options are equal      |
-/// | n+6      | 1 if the proposal is invalid, else 0   | 1 if any proposal is invalid        |
+/// | word       | value of a rank                           | maximum over the ranks            |
+/// |------------|-------------------------------------------|-----------------------------------|
+/// | 0, 1       | hash h of the options, and ~h             | shows if all options are equal    |
+/// | 2, 3       | number of the step, and its complement    | shows if all are in the same step |
+/// | 4 .. n+3   | rank r: its tokens in word 4 + r; else 0  | the tokens of each rank           |
+/// | n+4        | 255 - mode; 0 without tokens              | 255 - lowest mode                 |
+/// | n+5        | 0 if done and without tokens, else 1      | 0 if this is the last step        |
+///
+/// A rank whose proposal is invalid sends the largest integer in words 0 to 3.
 ///
 /// Thread safety: the rules of the group apply.
 class RANKMESH_API Lockstep {
@@ -74,7 +75,7 @@ class RANKMESH_API Lockstep {
   /// @throws UsageError if the sizes are not ascending, or if a size or `multiple` is less than 1.
   explicit Lockstep(GroupCoordinator& group, LockstepOptions options = {});
   /// Agrees on the next step with the other ranks. Collective over the group; blocks. Cost: one
-  /// all_reduce of n + 7 words of 8 bytes.
+  /// all_reduce of n + 6 words of 8 bytes.
   /// @throws MismatchError on all ranks if they are in different steps or have different options,
   /// or if a proposal is invalid. The error lists the values of all ranks. A proposal is invalid if
   /// `tokens` is negative, if `mode` is out of range, or if a rank that was done has tokens or is
@@ -84,12 +85,10 @@ class RANKMESH_API Lockstep {
  private:
   [[nodiscard]] std::int64_t padded(std::int64_t tokens) const;
   [[nodiscard]] bool is_valid(const StepProposal& proposal) const;
-  [[noreturn]] void throw_different_proposals(const StepProposal& proposal, const char* hint);
-  [[noreturn]] void throw_different_options();
 
   GroupCoordinator& group_;
   LockstepOptions options_;
-  std::int64_t digest_;
+  std::uint64_t digest_;
   std::int64_t number_ = 0;
   bool was_done_ = false;
 };

@@ -4,9 +4,9 @@
 #pragma once
 
 #include "rankmesh/export.hpp"
-#include "rankmesh/layout/count.hpp"
 #include "rankmesh/layout/mesh_plan.hpp"
 #include "rankmesh/machine/machine.hpp"
+#include "rankmesh/place/count.hpp"
 #include "rankmesh/report/document.hpp"
 
 namespace rankmesh::report {

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "rankmesh/export.hpp"
-#include "rankmesh/layout/diff.hpp"
 #include "rankmesh/machine/machine.hpp"
+#include "rankmesh/place/diff.hpp"
 #include "rankmesh/report/document.hpp"
 
 namespace rankmesh::report {

@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "agree.hpp"
 #include "checkpoint_layout.hpp"
-#include "differing_arguments.hpp"
 #include "rankmesh/exchange/checkpoint.hpp"
 
 namespace rankmesh::exchange::detail {
@@ -21,9 +21,9 @@ namespace rankmesh::exchange::detail {
 /// Runs a step on all ranks, and throws on all of them if it throws an Error on one. Collective
 /// over the group; blocks.
 /// @param activity  What the ranks do, for messages.
-/// @param digest  Must be the same on all ranks.
+/// @param arguments  What must be the same on all ranks, for messages.
 void on_all(GroupCoordinator& group, const std::string& activity, const std::function<void()>& step,
-            const Hash128& digest = {});
+            const std::vector<std::string>& arguments = {});
 
 /// The elements of some tensors on the ranks that write and read them.
 class PieceMemory {

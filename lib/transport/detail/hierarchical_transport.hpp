@@ -38,7 +38,7 @@ class RANKMESH_API HierarchicalTransport final : public Transport {
   /// @param guard  Numbers the calls of the group, and with the option `check` compares each call
   ///               before it is carried out. It must outlive this object.
   HierarchicalTransport(mpi::CommunicatorView comm, Place place, detail::NoteGuard& guard,
-                        levels::Limits limits = {});
+                        levels::Sizes sizes = {});
 
   [[nodiscard]] std::string_view name() const override { return "hierarchical"; }
   [[nodiscard]] record::Carrier carrier() const override { return record::Carrier::hierarchical; }
@@ -59,7 +59,7 @@ class RANKMESH_API HierarchicalTransport final : public Transport {
   void advance();
   bool step(Issued& issued);
   void refuse(const MismatchError& error);
-  [[nodiscard]] MismatchError error_of(const levels::Counterparts::Difference& difference) const;
+  [[nodiscard]] MismatchError error_of(const levels::Difference& difference) const;
   void fail(std::exception_ptr why);
 
   mpi::CommunicatorView comm_;

@@ -32,8 +32,8 @@ struct GroupKey {
 /// The tag of NodeMembers on the communicator of a group.
 inline constexpr int node_tag = 19992;
 
-/// The tags of the messages between the nodes of a group (see levels::Messages).
-/// @param is_odd  whether the number of the piece is odd: two pieces can be in flight.
+/// The tags of the messages between the nodes of a group (see levels::PeerMessages).
+/// @param is_odd  whether the number of the chunk is odd: two chunks can be in flight.
 [[nodiscard]] constexpr int level_tag(bool is_odd) { return is_odd ? 19991 : 19990; }
 
 }  // namespace rankmesh::detail

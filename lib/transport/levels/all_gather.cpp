@@ -1,98 +1,64 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // all_gather and gather. Both collect blocks; only the members that get them differ.
-#include "transport/levels/blocks.hpp"
-#include "transport/levels/scheme.hpp"
+#include "transport/levels/steps.hpp"
 
 namespace rankmesh::levels {
 namespace {
 
 // Whether the carriers of this node carry blocks of other members.
-bool collects(const Piece& piece) { return piece.carriers < piece.shape->neighbours(); }
+bool collects(const Chunk& chunk) { return chunk.carriers < chunk.shape->neighbours(); }
 
-void prepare_gather(Piece& piece) {
-  piece.partial_bytes = piece.bytes(piece.count * piece.all_blocks(piece.carrier()));
+void prepare_gather(Chunk& chunk) {
+  chunk.partial_bytes = chunk.bytes(chunk.count * chunk.carried(chunk.carrier()));
 }
 
-std::byte* blocks_of(const Piece& piece, int node) {
-  return piece.scratch_partial() +
-         piece.bytes(piece.count * piece.first_block(node, piece.carrier()));
-}
-std::size_t bytes_of(const Piece& piece, int node) {
-  return piece.bytes(piece.count * piece.blocks(node, piece.carrier()));
+const shm::Algorithm* collect_if_needed(const Chunk& chunk) {
+  return collects(chunk) ? collect_blocks(chunk.carriers) : nullptr;
 }
 
-const shm::Algorithm* collect_if_needed(const Piece& piece) {
-  return collects(piece) ? &collect_blocks(piece.carriers) : nullptr;
-}
-
-void take_own_block(const Piece& piece) {
-  if (!collects(piece))
-    shm::copy_bytes(blocks_of(piece, piece.shape->own().node), shm::element(piece.in, piece.begin),
-                    piece.bytes(piece.count));
-}
-
-// A member without other members on its node has all blocks, and needs no step in shared memory.
-void deliver_alone(const Piece& piece) {
-  if (piece.shape->neighbours() > 1) return;
-  int k = 0;
-  for (int node = 0; node < piece.shape->node_count(); ++node)
-    for (int i = 0; i < piece.blocks(node, piece.carrier()); ++i)
-      shm::copy_bytes(
-          shm::element(piece.out, piece.member_of_block(node, piece.carrier(), i) * piece.in.count +
-                                      piece.begin),
-          piece.scratch_partial() + piece.bytes(k++ * piece.count), piece.bytes(piece.count));
-}
-
-bool exchange_all(Piece& piece, int round, Messages& messages) {
-  if (round == 1) {
-    deliver_alone(piece);
-    return false;
-  }
-  take_own_block(piece);
-  const int self = piece.shape->own().node;
-  for (int node = 0; node < piece.shape->node_count(); ++node) {
-    if (node == self) continue;
-    messages.send(node, blocks_of(piece, self), bytes_of(piece, self));
-    messages.receive(node, blocks_of(piece, node), bytes_of(piece, node));
-  }
-  return true;
-}
-
-bool exchange_to_root(Piece& piece, int round, Messages& messages) {
-  const int self = piece.shape->own().node;
-  if (round == 1) {
-    if (self == piece.root_node) deliver_alone(piece);
-    return false;
-  }
-  take_own_block(piece);
-  if (self != piece.root_node) {
-    messages.send(piece.root_node, blocks_of(piece, self), bytes_of(piece, self));
-    return true;
-  }
-  for (int node = 0; node < piece.shape->node_count(); ++node)
-    if (node != self) messages.receive(node, blocks_of(piece, node), bytes_of(piece, node));
+// In an all_gather, every carrier needs the blocks of the other nodes; in a gather, those on the
+// node of the root.
+bool exchange_blocks(Chunk& chunk, int round, PeerMessages& messages) {
+  if (round == 1) return false;
+  const auto blocks_of = [&](int node) {
+    return chunk.partial + chunk.bytes(chunk.count * chunk.first_block(node, chunk.carrier()));
+  };
+  const auto bytes_of = [&](int node) {
+    return chunk.bytes(chunk.count * chunk.blocks(node, chunk.carrier()));
+  };
+  const auto needs_blocks = [&](int node) {
+    return chunk.root_node < 0 || chunk.root_node == node;
+  };
+  const int self = chunk.own_node();
+  chunk.result = chunk.partial;
+  if (!collects(chunk))
+    shm::copy_bytes(blocks_of(self), shm::element(chunk.in, chunk.begin), chunk.bytes(chunk.count));
+  chunk.for_other_nodes([&](int node) {
+    if (needs_blocks(node)) messages.send(node, blocks_of(self), bytes_of(self));
+    if (needs_blocks(self)) messages.receive(node, blocks_of(node), bytes_of(node));
+  });
   return true;
 }
 
 }  // namespace
 
-extern constexpr Scheme all_gather{
+extern constexpr Plan all_gather{
     .operation = Operation::all_gather,
-    .division = Division::blocks,
+    .has_blocks_of_members = true,
     .prepare = prepare_gather,
     .collect = collect_if_needed,
-    .exchange = exchange_all,
-    .spread = [](const Piece& piece) { return &spread_blocks(piece.carriers); },
+    .exchange = exchange_blocks,
+    .spread = [](const Chunk& chunk) { return spread_parts(chunk.carriers); },
 };
 
-extern constexpr Scheme gather{
+extern constexpr Plan gather{
     .operation = Operation::gather,
-    .division = Division::blocks,
+    .has_blocks_of_members = true,
     .prepare = prepare_gather,
     .collect = collect_if_needed,
-    .exchange = exchange_to_root,
-    .spread = [](const Piece& piece) -> const shm::Algorithm* {
-      return piece.is_on_root_node() ? &blocks_to_root : nullptr;
+    .exchange = exchange_blocks,
+    .spread = [](const Chunk& chunk) -> const shm::Algorithm* {
+      return chunk.is_on_root_node() ? &parts_to_root : nullptr;
     },
 };
 

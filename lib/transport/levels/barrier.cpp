@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "transport/levels/scheme.hpp"
+#include "transport/levels/plan.hpp"
 
 namespace rankmesh::levels {
 namespace {
@@ -23,9 +23,9 @@ constexpr shm::Algorithm release{
 };
 
 // In round k, each node tells the node 2^k after it that 2^k nodes have arrived (dissemination).
-bool exchange_barrier(Piece& piece, int round, Messages& messages) {
-  const int nodes = piece.shape->node_count();
-  const int self = piece.shape->own().node;
+bool exchange_barrier(Chunk& chunk, int round, PeerMessages& messages) {
+  const int nodes = chunk.shape->node_count();
+  const int self = chunk.own_node();
   const int distance = 1 << round;
   if (distance >= nodes) return false;
   messages.send((self + distance) % nodes, nullptr, 0);
@@ -35,13 +35,11 @@ bool exchange_barrier(Piece& piece, int round, Messages& messages) {
 
 }  // namespace
 
-extern constexpr Scheme barrier{
+extern constexpr Plan barrier{
     .operation = Operation::barrier,
-    .division = Division::none,
-    .prepare = [](Piece&) {},
-    .collect = [](const Piece&) -> const shm::Algorithm* { return &arrive; },
+    .collect = [](const Chunk&) -> const shm::Algorithm* { return &arrive; },
     .exchange = exchange_barrier,
-    .spread = [](const Piece&) -> const shm::Algorithm* { return &release; },
+    .spread = [](const Chunk&) -> const shm::Algorithm* { return &release; },
 };
 
 }  // namespace rankmesh::levels

@@ -9,36 +9,30 @@
 namespace rankmesh::levels {
 namespace {
 
-// The bytes of the largest buffer of a member, and the bytes of one element of a piece.
-std::int64_t unit_of(const Piece& piece, Division division) {
-  const auto bytes = static_cast<std::int64_t>(piece.element_bytes());
-  return division == Division::blocks ? bytes * piece.shape->size() : bytes;
-}
-
 std::int64_t elements_of(const Call& call) {
   if (call.operation == Operation::barrier) return 0;
   return detail::counts_output(call.operation) ? call.out.count : call.in.count;
 }
 
-Piece whole_piece(const Call& call, const Shape& shape) {
-  Piece piece;
-  static_cast<Call&>(piece) = call;
-  piece.whole = &call;
-  piece.shape = &shape;
-  piece.original = call.original != nullptr ? call.original : &call;
-  piece.count = elements_of(call);
-  if (has_root(call.operation))
-    piece.root_node = shape.place(static_cast<int>(call.root.value())).node;
-  piece.root = RankInGroup{piece.first(shape.own().node)};
-  return piece;
+// The bytes of the largest buffer of a member, per element of a chunk.
+std::int64_t unit_of(const Chunk& chunk) {
+  return static_cast<std::int64_t>(chunk.bytes(1)) *
+         (chunk.has_blocks_of_members ? chunk.shape->size() : 1);
 }
 
+std::int64_t divide_up(std::int64_t count, std::int64_t by) { return (count + by - 1) / by; }
+
 // Shares consist of whole cache lines.
-std::int64_t share_of(const Piece& piece) {
-  const auto per_line = static_cast<std::int64_t>(64 / piece.element_bytes());
-  const std::int64_t lines = (piece.count + per_line - 1) / per_line;
-  const std::int64_t of_carrier = (lines + piece.carriers - 1) / piece.carriers;
-  return std::min(piece.count, of_carrier * per_line);
+std::int64_t part_of(const Chunk& chunk) {
+  if (chunk.has_blocks_of_members) return chunk.count;
+  const std::int64_t lines = divide_up(chunk.count, chunk.per_line());
+  return std::min(chunk.count, divide_up(lines, chunk.carriers) * chunk.per_line());
+}
+
+// A multiple of the shares of all carriers.
+std::int64_t elements_per_chunk(const Chunk& whole, std::int64_t bytes) {
+  const std::int64_t multiple = whole.per_line() * whole.carriers;
+  return std::max<std::int64_t>(1, bytes / unit_of(whole) / multiple) * multiple;
 }
 
 }  // namespace
@@ -47,26 +41,31 @@ Execution::Execution(const Call& call, std::uint64_t number, std::shared_ptr<Set
     : call_{call},
       number_{number},
       setting_{std::move(setting)},
-      scheme_{*scheme_of(call.operation)},
-      whole_{whole_piece(call_, setting_->shape)},
-      counterparts_{setting_->comm, {number, detail::describe_completely(call_)}} {
-  divide();
-  counterparts_.set_members(counterparts());
+      plan_{*plan_of(call.operation)},
+      whole_{whole_call()},
+      elements_per_chunk_{elements_per_chunk(whole_, setting_->sizes.chunk_bytes)},
+      chunks_{std::max<std::int64_t>(1, divide_up(whole_.count, elements_per_chunk_))},
+      peers_{setting_->comm, {number, detail::describe_completely(call_)}, peers()} {}
+
+Chunk Execution::whole_call() const {
+  const Shape& shape = setting_->shape;
+  Chunk chunk;
+  static_cast<Call&>(chunk) = call_;
+  chunk.whole = &call_;
+  chunk.shape = &shape;
+  chunk.original = call_.original != nullptr ? call_.original : &call_;
+  chunk.has_blocks_of_members = plan_.has_blocks_of_members;
+  chunk.count = chunk.block = elements_of(call_);
+  if (has_root(call_.operation))
+    chunk.root_node = shape.place(static_cast<int>(call_.root.value())).node;
+  chunk.root = RankInGroup{chunk.first(shape.own().node)};
+  if (chunk.count * unit_of(chunk) > setting_->sizes.one_carrier_bytes)
+    chunk.carriers = shape.carriers;
+  return chunk;
 }
 
-void Execution::divide() {
-  const std::int64_t unit = unit_of(whole_, scheme_.division);
-  whole_.carriers =
-      whole_.count * unit <= setting_->limits.one_carrier_bytes ? 1 : setting_->shape.carriers;
-  const auto per_line = static_cast<std::int64_t>(64 / whole_.element_bytes());
-  const std::int64_t lines =
-      std::max<std::int64_t>(1, setting_->limits.piece_bytes / unit / per_line / whole_.carriers);
-  piece_ = lines * per_line * whole_.carriers;
-  pieces_ = std::max<std::int64_t>(1, (whole_.count + piece_ - 1) / piece_);
-}
-
-// Returns, for each node, the member that carries the same part as this member.
-std::vector<int> Execution::counterparts() const {
+// Returns, for each node, the member that carries the same parts as this member.
+std::vector<int> Execution::peers() const {
   std::vector<int> members;
   const int carrier = whole_.is_carrier() ? whole_.carrier() : 0;
   for (int node = 0; node < setting_->shape.node_count(); ++node)
@@ -77,96 +76,95 @@ std::vector<int> Execution::counterparts() const {
 bool Execution::advance() {
   for (bool has_moved = true; has_moved;) {
     has_moved = begin_next_step();
-    for (std::int64_t piece = done_; piece < pieces_ && stages(piece); ++piece) {
-      if (stages(piece)->piece.begin != piece * piece_) break;  // an earlier piece is there
-      if (advance_piece(piece)) has_moved = true;
+    for (std::int64_t chunk = done_; chunk < chunks_ && stages(chunk); ++chunk) {
+      if (stages(chunk)->chunk.begin != chunk * elements_per_chunk_) break;  // an earlier one
+      if (advance_chunk(chunk)) has_moved = true;
     }
-    while (done_ < pieces_ && stages(done_) && stages(done_)->is_done) {
+    while (done_ < chunks_ && stages(done_) && stages(done_)->is_done) {
       stages(done_++).reset();
       has_moved = true;
     }
   }
-  return done_ == pieces_;
+  return done_ == chunks_;
 }
 
 // Begins the next step in shared memory. The order of the steps is the same on all members of the
 // node.
 bool Execution::begin_next_step() {
-  if (begun_ == 2 * pieces_) return false;
-  const bool is_collect = begun_ == 0 || (begun_ % 2 == 1 && begun_ / 2 + 1 < pieces_);
-  const std::int64_t piece = is_collect ? (begun_ + 1) / 2 : (begun_ - 1) / 2;
-  if (is_collect ? !begin_collect(piece) : !begin_spread(piece)) return false;
+  if (begun_ == 2 * chunks_) return false;
+  const bool is_collect = begun_ == 0 || (begun_ % 2 == 1 && begun_ / 2 + 1 < chunks_);
+  const std::int64_t chunk = is_collect ? (begun_ + 1) / 2 : (begun_ - 1) / 2;
+  if (is_collect ? !begin_collect(chunk) : !begin_spread(chunk)) return false;
   ++begun_;
   return true;
 }
 
-bool Execution::begin_collect(std::int64_t piece) {
-  if (stages(piece)) return false;  // its place is in use
-  Piece part = whole_;
-  part.begin = piece * piece_;
-  part.count = std::min(piece_, whole_.count - part.begin);
-  part.share = share_of(part);
-  Stages& added = stages(piece).emplace(part, counterparts_, detail::level_tag(piece % 2 == 1));
-  added.has_exchanged = !part.is_carrier();
-  if (part.is_carrier()) {
-    scheme_.prepare(added.piece);
-    use_memory(added.piece,
-               setting_->memory[static_cast<std::size_t>(piece) % setting_->memory.size()]);
+bool Execution::begin_collect(std::int64_t number) {
+  if (stages(number)) return false;  // its place is in use
+  Chunk chunk = whole_;
+  chunk.begin = number * elements_per_chunk_;
+  chunk.count = std::min(elements_per_chunk_, whole_.count - chunk.begin);
+  chunk.part = part_of(chunk);
+  Stages& added = stages(number).emplace(chunk, peers_, detail::level_tag(number % 2 == 1));
+  added.has_exchanged = !chunk.is_carrier();
+  if (chunk.is_carrier() && plan_.prepare != nullptr) {
+    Chunk& own = added.chunk;
+    plan_.prepare(own);
+    auto& memory = setting_->memory[static_cast<std::size_t>(number) % setting_->memory.size()];
+    const std::size_t bytes = own.partial_bytes + own.received_bytes + own.result_bytes;
+    if (bytes > memory.size()) memory = std::vector<std::byte>(bytes);
+    own.partial = memory.data();
   }
-  const shm::Algorithm* step = setting_->inside == nullptr ? nullptr : scheme_.collect(added.piece);
-  if (step == nullptr)
-    added.has_collected = true;
-  else
-    added.step = setting_->inside->start_step(added.piece, *step, number_);
+  begin_step(added, plan_.collect(added.chunk), added.has_collected);
   return true;
 }
 
-bool Execution::begin_spread(std::int64_t piece) {
-  Stages& at = *stages(piece);
+bool Execution::begin_spread(std::int64_t number) {
+  Stages& at = *stages(number);
   if (!at.has_collected || !at.has_exchanged) return false;
-  const shm::Algorithm* step = setting_->inside == nullptr ? nullptr : scheme_.spread(at.piece);
   at.has_begun_spread = true;
-  if (step == nullptr)
-    at.is_done = true;
-  else
-    at.step = setting_->inside->start_step(at.piece, *step, number_);
+  begin_step(at, plan_.spread(at.chunk), at.is_done);
   return true;
 }
 
-// Continues a piece, and returns whether it has reached another stage.
-bool Execution::advance_piece(std::int64_t piece) {
-  Stages& at = *stages(piece);
+// A member that is alone on its node does not wait for a step: it reads its own data.
+void Execution::begin_step(Stages& at, const shm::Algorithm* step, bool& is_over) {
+  if (step != nullptr && setting_->inside != nullptr) {
+    at.step = setting_->inside->start_step(at.chunk, *step, number_);
+    return;
+  }
+  is_over = true;
+  if (step == nullptr || step->first.read == nullptr) return;
+  const auto [count, unit] = step->payload(setting_->alone, at.chunk);
+  const auto bytes = static_cast<std::size_t>(count) * unit;
+  step->first.read(setting_->alone, {at.chunk, 1, 0, count, bytes, 0});
+}
+
+// Continues a chunk, and returns whether it has reached another stage.
+bool Execution::advance_chunk(std::int64_t chunk) {
+  Stages& at = *stages(chunk);
   if (at.step != nullptr) {
     if (!at.step->test()) return false;
     at.step.reset();
     (at.has_begun_spread ? at.is_done : at.has_collected) = true;
     return true;
   }
-  return at.has_collected && !at.has_exchanged && advance_exchange(piece, at);
+  return at.has_collected && !at.has_exchanged && advance_exchange(chunk, at);
 }
 
-// The messages of the first piece compare the calls, so the other pieces wait until the first one
+// The messages of the first chunk compare the calls, so the other chunks wait until the first one
 // is exchanged.
-bool Execution::advance_exchange(std::int64_t piece, Stages& at) {
-  if (piece != 0 && !has_opened_) return false;
+bool Execution::advance_exchange(std::int64_t chunk, Stages& at) {
+  if (chunk != 0 && !has_opened_) return false;
   bool has_moved = false;
   while (at.messages.test()) {
     has_moved = true;
-    if (scheme_.exchange(at.piece, at.round++, at.messages)) continue;
+    if (plan_.exchange(at.chunk, at.round++, at.messages)) continue;
     at.has_exchanged = true;
     has_opened_ = true;
     return true;
   }
   return has_moved;
-}
-
-void Execution::use_memory(Piece& piece, Setting::Memory& memory) const {
-  const std::size_t size = piece.partial_bytes + piece.received_bytes + piece.result_bytes;
-  if (size > memory.size) {
-    memory.bytes = std::make_unique_for_overwrite<std::byte[]>(size);
-    memory.size = size;
-  }
-  piece.scratch = memory.bytes.get();
 }
 
 std::vector<std::int64_t> Execution::awaited() const {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "rankmesh/layout/stages.hpp"
+#include "rankmesh/transfer/stages.hpp"
 
 #include <algorithm>
 

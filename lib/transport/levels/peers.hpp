@@ -19,54 +19,52 @@ struct Opening {
   CallDescriptor call;
 };
 
-/// The counterparts of a carrier in one call. The first message to each of them contains the
-/// descriptor of the call. If the data are small, they follow the descriptor in this message. The
-/// receiver compares the descriptor with its own before it takes any data.
-class Counterparts {
+/// Thrown if the calls of two peers differ. The transport catches it and composes the message.
+struct Difference {
+  int member;
+  Opening other;
+};
+
+/// The peers of a carrier in one call: the members that carry the same parts on the other nodes.
+/// The first message to each of them contains the descriptor of the call. If the data are small,
+/// they follow the descriptor in this message. The receiver compares the descriptor with its own
+/// before it takes any data.
+class Peers {
  public:
   /// The most bytes that travel with the descriptor.
   static constexpr std::size_t inline_bytes = 4096;
 
-  Counterparts(const mpi::CommunicatorView& comm, Opening own) : comm_{comm}, own_{own} {}
-  /// @param members  The counterpart on each node, as a rank of the communicator.
-  void set_members(std::vector<int> members) {
-    links_ = std::vector<Link>(members.size());
-    members_ = std::move(members);
-  }
-
-  /// Thrown if the calls differ. The transport catches it and composes the message.
-  struct Difference {
-    int member;
-    Opening other;
-  };
+  /// @param members  The peer on each node, as a rank of the communicator.
+  Peers(const mpi::CommunicatorView& comm, const Opening& own, std::vector<int> members)
+      : comm_{comm.native()}, own_{own}, links_(members.size()), members_{std::move(members)} {}
 
  private:
-  friend class Messages;
-  struct Envelope {
+  friend class PeerMessages;
+  struct FirstMessage {
     Opening opening;
     std::byte data[inline_bytes];
   };
+  // The first messages, once they are posted.
   struct Link {
-    std::unique_ptr<Envelope> sent, received;
-    bool has_sent = false, has_received = false;  // the first message
+    std::unique_ptr<FirstMessage> sent, received;
   };
-  mpi::CommunicatorView comm_;
+  MPI_Comm comm_;
   Opening own_;
   std::vector<Link> links_;
   std::vector<int> members_;
 };
 
-/// The messages of one piece of a call. Used by one thread at a time; nothing blocks.
-class Messages {
+/// The messages of one chunk of a call. Used by one thread at a time; nothing blocks.
+class PeerMessages {
  public:
-  Messages(Counterparts& counterparts, int tag) : counterparts_{counterparts}, tag_{tag} {}
+  PeerMessages(Peers& peers, int tag) : peers_{peers}, tag_{tag} {}
 
-  /// Sends bytes to the counterpart on a node. They must stay until test() has returned true.
+  /// Sends bytes to the peer on a node. They must stay until test() has returned true.
   void send(int node, const std::byte* data, std::size_t bytes);
-  /// Receives bytes from the counterpart on a node, which sends the same number of bytes.
+  /// Receives bytes from the peer on a node, which sends the same number of bytes.
   void receive(int node, std::byte* data, std::size_t bytes);
   /// Returns whether all messages have been sent and received.
-  /// @throws Counterparts::Difference
+  /// @throws Difference
   bool test();
   [[nodiscard]] bool is_idle() const { return requests_.empty(); }
   /// Returns the members whose messages have not arrived.
@@ -76,14 +74,15 @@ class Messages {
   // What happens when a request ends.
   struct Arrival {
     int node = -1;  // of a receive
-    bool is_opening = false;
+    bool is_first = false;
     std::byte* data = nullptr;
     std::size_t bytes = 0;
   };
-  void receive_data(const Arrival& arrival);
+  void post_send(int node, const void* data, std::size_t bytes);
+  void post_receive(const Arrival& arrival, void* data, std::size_t bytes);
   void open(const Arrival& arrival);
 
-  Counterparts& counterparts_;
+  Peers& peers_;
   int tag_;
   std::vector<MPI_Request> requests_;
   std::vector<Arrival> arrivals_;  // one per request

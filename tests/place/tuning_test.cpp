@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "rankmesh/routes/tuning.hpp"
+#include "rankmesh/place/tuning.hpp"
 
 using namespace rankmesh;
 
