@@ -126,12 +126,13 @@ AnyResult refuse() {
 /// the forms alone, whether it accepts a call. Because of the int, a call cannot give the types
 /// explicitly: in recv<float>(0), `float` is the type of the value. In a requires-expression, these
 /// calls count as valid.
-#define RANKMESH_REFUSE_OTHERS(Forms, name, called, is_async)               \
-  template <int = 0, class First = detail::Braces, class... A>              \
-    requires(!forms_only &&                                                 \
-             !requires(Forms<!forms_only>& forms) {                         \
-               forms.name(std::declval<First>(), std::declval<A>()...);     \
-             })                                                             \
-  detail::AnyResult name(First&& = {}, A && ...) {                          \
-    return detail::refuse<detail::Called::called, is_async, First, A...>(); \
+// clang-format off
+#define RANKMESH_REFUSE_OTHERS(Forms, name, called, is_async)                                    \
+  template <int = 0, class First = detail::Braces, class... A>                                   \
+    requires(!forms_only && !requires(Forms<!forms_only>& forms, First&& first, A&&... others) { \
+      forms.name(std::forward<First>(first), std::forward<A>(others)...);                        \
+    })                                                                                           \
+  detail::AnyResult name(First&& = {}, A&&...) {                                                 \
+    return detail::refuse<detail::Called::called, is_async, First, A...>();                      \
   }
+// clang-format on
