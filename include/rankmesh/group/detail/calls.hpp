@@ -11,6 +11,7 @@
 #include <type_traits>
 
 #include "rankmesh/base/buffer.hpp"
+#include "rankmesh/base/operation.hpp"
 #include "rankmesh/base/reduce_op.hpp"
 #include "rankmesh/export.hpp"
 #include "rankmesh/transport/blocks.hpp"
