@@ -61,6 +61,7 @@ CallDispatcher::CallDispatcher(std::string name, std::shared_ptr<Connection> con
       router_{runtime_->routes, connection_->host(), connection_->group,
               connection_->group.name_in_routes(name_)} {
   recording = &connection_->recordings.host;
+  if (runtime_->device_watch != nullptr) runtime_->device_watch->open(*connection_);
   if (runtime_->control == nullptr) return;
   NodeBoard& board = runtime_->control->board();
   published_call = &board.own_call();

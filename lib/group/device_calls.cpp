@@ -23,6 +23,7 @@ void DeviceCalls::follow(RecordedCall call, std::unique_ptr<Pending> end, Stream
   const std::lock_guard lock{mutex_};
   if (calls_.size() == most_calls) calls_.pop_front();
   calls_.push_back({std::move(call), std::move(end), stream.native(), std::move(issued), since});
+  if (calls_.size() == 1) publish(&calls_.front());
   if (++since_look_ < calls_per_look) return;
   since_look_ = 0;
   (void)forget_ended();
@@ -31,12 +32,12 @@ void DeviceCalls::follow(RecordedCall call, std::unique_ptr<Pending> end, Stream
 // Returns how many calls, from the oldest on, are known to have ended, after at most three queries.
 // The calls of one stream end in order. If a later call has ended, the earlier ones have ended too.
 std::size_t DeviceCalls::ended() {
-  if (!calls_.front().end->test()) return 0;
+  if (!calls_.front().test()) return 0;
   const auto other = std::ranges::find_if(
       calls_, [&](const Followed& f) { return f.stream != calls_.front().stream; });
   const auto of_stream = static_cast<std::size_t>(other - calls_.begin());
   for (const std::size_t n : {of_stream, of_stream / 2})
-    if (n > 1 && calls_[n - 1].end->test()) return n;
+    if (n > 1 && calls_[n - 1].test()) return n;
   return 1;
 }
 
@@ -49,23 +50,33 @@ bool DeviceCalls::forget_ended() noexcept {
     // Destroying the call records the failure.
   }
   calls_.erase(calls_.begin(), calls_.begin() + static_cast<std::ptrdiff_t>(count));
+  if (count > 0) publish(calls_.empty() ? nullptr : &calls_.front());
   return count > 0;
 }
 
 void DeviceCalls::clear() noexcept {
   const std::lock_guard lock{mutex_};
   calls_.clear();
+  publish(nullptr);
+}
+
+void DeviceCalls::publish(const Followed* oldest) {
+  if (published_ == nullptr) return;
+  published_->store(oldest == nullptr ? 0 : oldest->issued.packed, std::memory_order_relaxed);
 }
 
 std::optional<IssuedOnDevice> DeviceCalls::find_stuck(Deadline::Duration limit) {
   const std::lock_guard lock{mutex_};
   const Clock::time_point latest =
       Clock::now() - std::chrono::duration_cast<Clock::duration>(limit);
-  for (const Followed& followed : calls_) {
-    if (followed.since > latest) return std::nullopt;
-    if (followed.issued.connection != nullptr && !followed.end->test()) return followed.issued;
+  const auto oldest = std::ranges::find_if(calls_, [](Followed& f) { return !f.test(); });
+  if (oldest == calls_.end()) {
+    publish(nullptr);
+    return std::nullopt;
   }
-  return std::nullopt;
+  publish(&*oldest);
+  if (oldest->since > latest) return std::nullopt;
+  return oldest->issued;
 }
 
 void DeviceCalls::look() noexcept {

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "detail/device_watch.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <deque>
+#include <memory>
 #include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -13,47 +17,84 @@
 namespace rankmesh::detail {
 namespace {
 
+using Latest = PublishedDeviceWork::Latest;
+constexpr int bits_of_number = 56;
+
 std::uint64_t key_of(const GroupDescription& group) {
   return hash_bytes(group.identity + group.ranks.to_string()).low | 1;  // 0 means not used
 }
 
 // Returns the number of the latest call of a group that the rank of a slot has issued; nothing if
-// the slot has no space for the group.
+// it does not say that it has the group.
 std::optional<std::uint64_t> latest_of(const PublishedDeviceWork& work, std::uint64_t key) {
-  for (const PublishedDeviceWork::Latest& latest : work.latest) {
-    const std::uint64_t group = latest.group;
-    if (group == key) return latest.number;
-    if (group == 0) return 0;
+  for (const Latest& latest : work.latest) {
+    if (latest.group != key) continue;
+    const std::uint64_t number = latest.number;
+    if (latest.group == key) return number;  // the place was not given to another group meanwhile
   }
   return std::nullopt;
 }
 
-// Returns where this rank publishes its calls of a group. Groups for which there is no space share
-// a place that nobody reads.
-std::atomic<std::uint64_t>* place_of(PublishedDeviceWork& work, std::uint64_t key) {
-  for (PublishedDeviceWork::Latest& latest : work.latest) {
-    if (latest.group == 0) latest.group = key;
-    if (latest.group == key) return &latest.number;
-  }
-  static std::atomic<std::uint64_t> nobodys;
-  return &nobodys;
+// An operation that may not have ended on the device of a rank.
+struct Unended {
+  std::uint64_t key;
+  std::uint64_t number;
+  std::uint32_t label;
+};
+
+std::optional<Unended> oldest_of(const PublishedDeviceWork& work) {
+  const std::uint64_t oldest = work.oldest;
+  const std::uint64_t place = oldest >> bits_of_number;
+  if (place == 0) return std::nullopt;
+  const Latest& latest = work.latest[place - 1];
+  return Unended{latest.group, oldest & ((std::uint64_t{1} << bits_of_number) - 1), latest.label};
+}
+
+std::string text_of(const std::vector<std::int64_t>& ranks) {
+  return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", fmt::join(ranks, ", "));
 }
 
 }  // namespace
+
+void DeviceWatch::open(Connection& connection) {
+  if (connection.device_place != nullptr) return;
+  NodeBoard& board = control_->board();
+  PublishedDeviceWork& work = board.device_work(board.own_slot());
+  connection.device_place = std::make_unique<Connection::DevicePlace>();
+  const auto free =
+      std::ranges::find_if(work.latest, [](auto& latest) { return latest.group == 0; });
+  if (free == work.latest.end()) {
+    ++work.groups_without_place;
+    return;
+  }
+  free->number = 0;
+  free->label = board.label(connection.group.name);
+  free->group = key_of(connection.group);
+  *connection.device_place = {static_cast<std::uint64_t>(free - work.latest.begin()) + 1,
+                              &free->number};
+}
+
+void DeviceWatch::close(Connection& connection) {
+  NodeBoard& board = control_->board();
+  PublishedDeviceWork& work = board.device_work(board.own_slot());
+  const auto place = std::exchange(connection.device_place, nullptr);
+  if (place == nullptr) return;
+  if (place->index == 0)
+    --work.groups_without_place;
+  else
+    work.latest[place->index - 1].group = 0;
+}
 
 IssuedOnDevice DeviceWatch::note(const std::shared_ptr<Connection>& connection,
                                  Operation operation) const {
   std::uint64_t number = 0;
   if (!is_point_to_point(operation)) {
     number = connection->last_device_call();
-    if (connection->published_device_call == nullptr) {
-      NodeBoard& board = control_->board();
-      connection->published_device_call =
-          place_of(board.device_work(board.own_slot()), key_of(connection->group));
-    }
-    connection->published_device_call->store(number, std::memory_order_relaxed);
+    if (std::atomic<std::uint64_t>* const place = connection->device_place->number)
+      place->store(number, std::memory_order_relaxed);
   }
-  return {connection, operation, number};
+  const std::uint64_t packed = connection->device_place->index << bits_of_number | number;
+  return {connection, operation, number, packed};
 }
 
 std::string DeviceWatch::reason_to_abort(DeviceCalls& calls) {
@@ -78,26 +119,69 @@ std::string DeviceWatch::reason_to_abort(DeviceCalls& calls) {
 std::string DeviceWatch::missing_in(const IssuedOnDevice& stuck) const {
   const NodeBoard& board = control_->board();
   const GroupDescription& group = stuck.connection->group;
-  if (stuck.number == 0) return "messages have no numbers, so the missing ranks are not known";
   std::vector<std::int64_t> missing;
-  bool is_elsewhere = false;
+  std::vector<std::size_t> late, members;
+  bool is_elsewhere = false, has_place = true;
   for (const Rank member : group.ranks) {
     const auto slot = board.index_of(member);
     if (!slot) {
       is_elsewhere = true;
       continue;
     }
-    const auto latest = latest_of(board.device_work(*slot), key_of(group));
-    if (!latest)
-      return "the board has no space for more groups, so the missing ranks are not known";
-    if (*latest < stuck.number) missing.push_back(member.value());
+    members.push_back(*slot);
+    const PublishedDeviceWork& work = board.device_work(*slot);
+    const auto latest = latest_of(work, key_of(group));
+    if (!latest && work.groups_without_place != 0) has_place = false;
+    if (latest.value_or(0) >= stuck.number) continue;
+    late.push_back(*slot);
+    missing.push_back(member.value());
   }
-  std::string text = missing.empty()
-                         ? "all of its members on this node have issued it"
-                         : fmt::format("missing: rank{} {}", missing.size() == 1 ? "" : "s",
-                                       fmt::join(missing, ", "));
+  std::string text = "all of its members on this node have issued it";
+  if (stuck.number == 0)
+    text = "messages have no numbers, so the missing ranks are not known";
+  else if (!has_place)
+    text = "the board has no space for more groups, so the missing ranks are not known";
+  else if (!missing.empty())
+    text = "missing: " + text_of(missing);
   if (is_elsewhere) text += "; of members on other nodes, nothing is known";
-  return text;
+  return text + waits_behind(late.empty() || !has_place ? members : late);
+}
+
+// The members that are missing may wait in another group, as may members that have issued the
+// operation behind another one. So this follows the oldest operation of each of these ranks, until
+// it finds a rank that is missing and has nothing to do on its device.
+std::string DeviceWatch::waits_behind(const std::vector<std::size_t>& slots) const {
+  const NodeBoard& board = control_->board();
+  std::string found;
+  std::vector<bool> was_asked(board.ranks().size());
+  std::deque<std::size_t> to_ask{slots.begin(), slots.end()};
+  for (; !to_ask.empty(); to_ask.pop_front()) {
+    const std::size_t asked = to_ask.front();
+    if (was_asked[asked]) continue;
+    was_asked[asked] = true;
+    const auto oldest = oldest_of(board.device_work(asked));
+    if (!oldest) continue;
+    std::vector<std::size_t> late, members;
+    std::vector<std::int64_t> missing;
+    bool is_last = false;
+    for (std::size_t slot = 0; slot < board.ranks().size(); ++slot) {
+      const auto latest = latest_of(board.device_work(slot), oldest->key);
+      if (!latest) continue;
+      members.push_back(slot);
+      if (*latest >= oldest->number) continue;
+      late.push_back(slot);
+      missing.push_back(board.ranks()[slot].value());
+      if (!oldest_of(board.device_work(slot))) is_last = true;
+    }
+    const auto& next = late.empty() ? members : late;
+    to_ask.insert(to_ask.end(), next.begin(), next.end());
+    if (late.empty()) continue;
+    found =
+        fmt::format("; the device of rank {} waits in '{}' for {}", board.ranks()[asked].value(),
+                    board.label_text(asked, oldest->label), text_of(missing));
+    if (is_last) break;
+  }
+  return found;
 }
 
 }  // namespace rankmesh::detail

@@ -306,9 +306,10 @@ void OperationsInFlight::advance_messages_beside_mpi() {
     if (operation->is_polled && operation->is_message) operation->pending->advance_beside_mpi();
 }
 
-void OperationsInFlight::abort_on_device(const std::string& why) {
+void OperationsInFlight::abort_on_device(const std::string& why, const Connection* only) {
   for (const auto& operation : std::vector{list_}) {
     if (!operation->is_on_device) continue;
+    if (only != nullptr && operation->connection.get() != only) continue;
     operation->failure = why;
     forget(*operation);
   }

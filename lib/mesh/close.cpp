@@ -61,8 +61,37 @@ std::string abort_devices(detail::MeshState& state, std::string why) {
   if (state.device)
     if (const std::string left_behind = state.device->abort(); !left_behind.empty())
       why += "; NCCL communicators were left behind: " + left_behind;
-  state.runtime->in_flight.abort_on_device(why);
+  state.runtime->in_flight.abort_on_device(why, nullptr);
   return why;
+}
+
+// Ends a group that cannot be closed. A barrier may still be in flight on it. The transport stays,
+// as in abort_devices().
+void break_group(detail::MeshState& state, detail::Connection& connection, const Error& error) {
+  connection.mark_broken(error);  // other members learn it before the abort, which takes a while
+  std::string left_behind;
+  if (state.device) left_behind = state.device->abort(connection);
+  if (!left_behind.empty())
+    connection.mark_broken(
+        Error{error.message() + "; NCCL communicators were left behind: " + left_behind});
+  state.runtime->in_flight.abort_on_device(connection.why_unusable(), &connection);
+}
+
+// All members of a group wait for each other before anything is freed, so that no member's
+// operation loses its communicator.
+void meet_at_close(detail::MeshState& state, detail::Connection& connection,
+                   const GroupCoordinator& group) {
+  detail::ControlPlane& control = *state.control;
+  connection.guard().leave();
+  const std::string activity = "close of " + group.name();
+  // The identity is the same on all members; the name may differ.
+  const std::string key = "close of " + connection.group.identity + group.ranks().to_string();
+  const WaitPoint point = WaitPoint::of(group.ranks(), activity, key);
+  const Deadline deadline = state.deadline();
+  if (connection.guard().tells_who_leaves)
+    control.monitor.wait([&] { return connection.guard().have_all_left(); }, point, deadline);
+  else
+    monitored_barrier(connection.comm(), control.monitor, point, deadline);
 }
 
 // A rank that does not come has often left because of a mistake that its groups know.
@@ -102,30 +131,22 @@ void Mesh::close(GroupCoordinator& group) {
                        "destroy the graphs first"};
   detail::ControlPlane& control = *state.control;
   state.runtime->in_flight.continue_in_this_thread();
-  state.runtime->in_flight.finish(&connection, control.monitor, state.deadline());
-  if (connection.group.has_peers()) {
-    connection.guard().leave();
-    // All members wait for each other before anything is freed, so that no member's operation loses
-    // its communicator.
-    const std::string activity = "close of " + group.name();
-    try {
-      // The identity is the same on all members; the name may differ.
-      const std::string key = "close of " + connection.group.identity + group.ranks().to_string();
-      const WaitPoint point = WaitPoint::of(group.ranks(), activity, key);
-      const Deadline deadline = state.deadline();
-      if (connection.guard().tells_who_leaves)
-        control.monitor.wait([&] { return connection.guard().have_all_left(); }, point, deadline);
-      else
-        monitored_barrier(connection.comm(), control.monitor, point, deadline);
-    } catch (const Error& error) {
-      connection.mark_broken(error);  // a barrier may still be in flight
-      throw;
-    }
+  bool meets = false;
+  try {
+    state.runtime->in_flight.finish(&connection, control.monitor, state.deadline());
+    meets = connection.group.has_peers();
+    if (meets) meet_at_close(state, connection, group);
+  } catch (const Error& error) {
+    // The error of an operation that leaves the group usable does not end the group.
+    if (meets || !connection.is_usable()) break_group(state, connection, error);
+    throw;
   }
   std::exception_ptr failure;
   end_receives(*state.runtime, &connection, state.deadline(), failure);
   if (connection.group.has_peers()) compare_calls(connection, failure);
   if (state.device) state.device->close(connection, state.deadline());
+  state.runtime->device_calls.look();
+  if (state.runtime->device_watch) state.runtime->device_watch->close(connection);
   connection.close();
   std::erase_if(state.connections, [&](const auto& c) { return c.get() == &connection; });
   state.dynamic.erase(found);

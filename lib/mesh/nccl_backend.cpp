@@ -98,7 +98,7 @@ void NcclBackend::close(Connection& connection, const Deadline& deadline) {
   if (NcclTransport* transport = nccl_transport_of(connection)) {
     nccl::Communicator& comm = transport->communicator();
     if (!connection.is_usable()) {
-      context_->abort(std::array{&comm});
+      (void)abort(connection);
     } else if (comm.is_owned()) {
       try {
         finalize(std::array{&comm}, deadline);
@@ -106,6 +106,7 @@ void NcclBackend::close(Connection& connection, const Deadline& deadline) {
         comm.destroy();
       } catch (const Error& error) {
         connection.mark_broken(error);
+        (void)abort(connection);
         throw;
       }
     }
@@ -189,6 +190,11 @@ std::string NcclBackend::abort() noexcept {
   context_->set_reason({});
   context_->abort();
   return context_->left_behind();
+}
+
+std::string NcclBackend::abort(Connection& connection) noexcept {
+  NcclTransport* transport = nccl_transport_of(connection);
+  return transport == nullptr ? "" : context_->abort(std::array{&transport->communicator()});
 }
 
 NcclBackend::~NcclBackend() {

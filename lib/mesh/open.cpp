@@ -138,6 +138,8 @@ std::shared_ptr<MeshRuntime> make_runtime(const std::shared_ptr<ControlPlane>& c
   auto runtime = std::make_shared<MeshRuntime>(std::move(facts), control, devices.backend->batch());
   if (options.device_deadline) {
     runtime->device_watch = std::make_unique<DeviceWatch>(*options.device_deadline, control);
+    NodeBoard& board = control->board();
+    runtime->device_calls.publish_oldest(board.device_work(board.own_slot()).oldest);
     devices.backend->watch(
         [weak = std::weak_ptr{runtime}] {
           const auto alive = weak.lock();

@@ -20,7 +20,7 @@ void tell(const std::function<void(const std::string&)>& sink, const std::string
 
 }  // namespace
 
-void NcclContext::abort(std::span<nccl::Communicator* const> comms) noexcept {
+std::string NcclContext::abort(std::span<nccl::Communicator* const> comms) noexcept {
   std::string left_behind;
   try {
     nccl::Abort all{comms};
@@ -30,6 +30,7 @@ void NcclContext::abort(std::span<nccl::Communicator* const> comms) noexcept {
     left_behind = "unknown, because there is no memory";
   }
   if (!left_behind.empty()) note_left_behind(left_behind);
+  return left_behind;
 }
 
 void NcclContext::abort() noexcept {
@@ -39,7 +40,7 @@ void NcclContext::abort() noexcept {
     const std::lock_guard lock{mutex_};
     comms = comms_;
   }
-  abort(comms);
+  (void)abort(comms);
 }
 
 void NcclContext::note_left_behind(const std::string& names) noexcept {

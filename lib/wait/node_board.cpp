@@ -223,6 +223,12 @@ std::uint32_t NodeBoard::label(std::string_view name) {
   return count;
 }
 
+std::string NodeBoard::label_text(std::size_t slot, std::size_t label) const {
+  const BoardSlot& named = *slot_at(memory_, slot);
+  if (label >= named.label_count.load(std::memory_order_acquire)) return "a group";
+  return named.label[label].data();
+}
+
 bool NodeBoard::is_locked(std::size_t slot) const {
   struct flock lock = lock_of(slot);
   return descriptor_ < 0 || ::fcntl(descriptor_, F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
@@ -254,9 +260,8 @@ std::optional<RankActivity> NodeBoard::call_of(const BoardSlot& slot) const {
   const std::int64_t since = slot.call.seen_since;
   if (slot.call.sequence.load(std::memory_order_acquire) != sequence)
     return RankActivity{.kind = RankActivity::Kind::in_call, .text = "calls that change quickly"};
-  const std::size_t label = what >> 8;
-  std::string name = "a group";
-  if (label < slot.label_count.load(std::memory_order_acquire)) name = slot.label[label].data();
+  const std::string name =
+      label_text(static_cast<std::size_t>(&slot - slot_at(memory_, 0)), what >> 8);
   const auto operation = static_cast<Operation>(what & 0xff);
   return RankActivity{
       .kind = RankActivity::Kind::in_call,

@@ -50,7 +50,7 @@ void MonitorState::answer(const WaitPoint& point) {
     const std::uint64_t asked = question->message.key;
     const auto verdict = std::ranges::find(given_up, asked, &Verdict::key);
     if (asked != point.key && verdict != given_up.end())
-      send(question->from, verdict_tag, *verdict);
+      send(question->from, verdict_tag, for_late_member(question->from, *verdict));
     else
       send(question->from, answer_tag, note_of(point, question->message.number));
   }
@@ -90,17 +90,26 @@ void MonitorState::throw_verdict(const WaitPoint& point, const Verdict& verdict)
 
 void MonitorState::tell(const WaitPoint& point, const std::string& why, const Verdict& finding,
                         const std::vector<int>& present) {
-  const Verdict verdict = verdict_of(point, {in_mesh(comm.rank())}, why);
+  const Verdict verdict = verdict_of(point, finding.missing_ranks(), why);
   for (const int member : point.members) {
     if (member == comm.rank()) continue;
     const bool is_present = std::ranges::find(present, member) != present.end();
     // A rank that does not wait here might never receive a message on a communicator of the
     // program. If the point may repeat, such a rank might apply the message to its next wait.
     if (is_present || (audience == WaitMonitor::Audience::own && !point.may_repeat))
-      send(member, verdict_tag, is_present ? finding : verdict);
+      send(member, verdict_tag, is_present ? finding : for_late_member(member, verdict));
   }
   given_up.push_back(verdict);
   if (given_up.size() > most_verdicts) given_up.pop_front();
+}
+
+// A member that came too late was missing itself, but it wants to know whom to look for.
+Verdict MonitorState::for_late_member(int member, Verdict verdict) const {
+  std::vector<Rank> missing = verdict.missing_ranks();
+  std::erase(missing, in_mesh(member));
+  if (missing.empty()) missing.push_back(in_mesh(comm.rank()));
+  verdict.set_missing(missing);
+  return verdict;
 }
 
 void MonitorState::come_back(const WaitPoint& point) {

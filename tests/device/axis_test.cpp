@@ -15,6 +15,7 @@
 #include "support/mpi_world.hpp"
 
 using namespace rankmesh;
+using test_platform::on_device;
 
 namespace {
 

@@ -21,8 +21,11 @@ using rankmesh_test::size;
 using rankmesh_test::thrown_by;
 using rankmesh_test::wait_for_all;
 
-TEST_CASE("a rank that does not start a transfer is named, and the source is unchanged") {
-  NEEDS_RANKS(2);
+namespace {
+
+// Starts a transfer on all ranks but the last one. @param late  A rank that starts it when the
+// others have given up.
+void fails_without_the_last(int late) {
   MeshOptions options;
   options.timeout = short_deadline();
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
@@ -34,19 +37,37 @@ TEST_CASE("a rank that does not start a transfer is named, and the source is unc
   };
   std::vector<float> in(count(from), 1.0F), out(count(to));
   wait_for_all();
+  if (rank() == late) wait_for_all();
   if (rank() != last()) {
-    Work work = move.start(in, out);
-    const auto error = thrown_by<TimeoutError>([&] { work.wait(); });
+    const auto error = thrown_by<TimeoutError>([&] {
+      Work work = move.start(in, out);
+      work.wait();
+    });
     CAPTURE(error.message());
-    CHECK(error.missing() == std::vector<Rank>{Rank{last()}});
+    std::vector<Rank> missing{Rank{last()}};
+    if (late >= 0 && rank() != late) missing.insert(missing.begin(), Rank{late});
+    CHECK(error.missing() == missing);
     CHECK_CONTAINS(error.message(), "tp.redistribution 0, transfer 0");
     CHECK(in == std::vector<float>(in.size(), 1.0F));
     CHECK_THROWS_AS((void)move.start(in, out), Error);
   }
+  if (rank() != late) wait_for_all();
   // MPI may still use the memory.
   (void)new std::vector<float>{std::move(out)};  // NOLINT
   (void)new std::vector<float>{std::move(in)};   // NOLINT
   wait_for_all();
+}
+
+}  // namespace
+
+TEST_CASE("a rank that does not start a transfer is named, and the source is unchanged") {
+  NEEDS_RANKS(2);
+  fails_without_the_last(-1);
+}
+
+TEST_CASE("a rank that starts a transfer after the others have given up learns whom they missed") {
+  NEEDS_RANKS(3);
+  fails_without_the_last(last() - 1);
 }
 
 TEST_CASE("a rank that has done its part and goes on is not named") {

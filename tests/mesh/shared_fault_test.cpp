@@ -50,6 +50,25 @@ TEST_CASE("a rank that skips a collective in shared memory is named, and the gro
   }
 }
 
+TEST_CASE("a member that comes after the others have given up learns for whom they waited") {
+  NEEDS_RANKS(3);
+  for (const char* const routes : {"*.*:host=shm", "*.*:host=mpi"}) {
+    CAPTURE(routes);
+    MeshOptions options = shared_memory();
+    options.routes = routes;
+    options.deadline = short_deadline();
+    Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
+    const bool is_late = rank() == last() - 1;
+    std::vector<double> values(1, 1.0);
+    mesh["tp"].all_reduce(values);
+    wait_for_all();
+    if (rank() < last() - 1) CHECK_THROWS_AS(mesh["tp"].all_reduce(values), TimeoutError);
+    wait_for_all();
+    if (is_late) names_the_last([&] { mesh["tp"].all_reduce(values); }, "tp.all_reduce(1 x");
+    wait_for_all();
+  }
+}
+
 TEST_CASE("a rank that skips a v-form in shared memory is named") {
   for (const std::int64_t count : {1, 100000}) {
     Mesh mesh{MPI_COMM_WORLD, "tp=auto", shared_memory()};

@@ -136,8 +136,13 @@ class RANKMESH_API Connection {
   /// Returns the number of the next collective call on device memory, from 1.
   std::uint64_t next_device_call() { return ++last_device_call_; }
   [[nodiscard]] std::uint64_t last_device_call() const { return last_device_call_; }
-  /// Where the number of the latest collective on device memory is published; see DeviceWatch.
-  std::atomic<std::uint64_t>* published_device_call = nullptr;
+  /// Where a DeviceWatch publishes the number of the latest collective on device memory. Null
+  /// without a watch.
+  struct DevicePlace {
+    std::uint64_t index = 0;  ///< From 1; 0 if the board has no place for the group.
+    std::atomic<std::uint64_t>* number = nullptr;
+  };
+  std::unique_ptr<DevicePlace> device_place;
 
   /// Returns a function for WaitPoint::needed, which translates awaited members into ranks of the
   /// mesh. If other operations of this process are in flight, the peers may wait for these

@@ -2,6 +2,7 @@
 // Calls on device memory whose end is awaited.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <deque>
@@ -23,6 +24,7 @@ struct IssuedOnDevice {
   std::shared_ptr<Connection> connection{};  ///< Null if nobody watches the operation.
   Operation operation{};
   std::uint64_t number = 0;  ///< Of a collective in its group; 0 for messages.
+  std::uint64_t packed = 0;  ///< For PublishedDeviceWork::oldest.
 };
 
 /// Notes in the record of this rank when the device has finished a call. The host checks for
@@ -43,7 +45,10 @@ class DeviceCalls {
   /// Forgets the calls, before the device is released. Calls that have not ended count as failed.
   void clear() noexcept;
 
-  /// Returns the oldest call that was issued longer than `limit` ago and has not ended.
+  /// Publishes here from now on which operation is the oldest that is not known to have ended.
+  void publish_oldest(std::atomic<std::uint64_t>& oldest) { published_ = &oldest; }
+  /// Returns the oldest call that was issued longer than `limit` ago and has not ended. Publishes
+  /// the oldest call.
   [[nodiscard]] std::optional<IssuedOnDevice> find_stuck(Deadline::Duration limit);
 
  private:
@@ -54,13 +59,17 @@ class DeviceCalls {
     const void* stream;
     IssuedOnDevice issued;
     Clock::time_point since;
+    bool has_ended = false;
+    bool test() { return has_ended || (has_ended = end->test()); }
   };
+  void publish(const Followed* oldest);
   [[nodiscard]] std::size_t ended();
   bool forget_ended() noexcept;
 
   std::mutex mutex_;  // of the calls
   std::deque<Followed> calls_;
   std::size_t since_look_ = 0;
+  std::atomic<std::uint64_t>* published_ = nullptr;
 };
 
 }  // namespace rankmesh::detail

@@ -129,7 +129,8 @@ class OperationsInFlight {
   /// See Pending::advance_beside_mpi().
   void advance_messages_beside_mpi();
   /// Marks all operations on device memory as failed. Their communicators were aborted.
-  void abort_on_device(const std::string& why);
+  /// @param only  Null: of all groups.
+  void abort_on_device(const std::string& why, const Connection* only);
   /// Abandons all operations, and leaks the memory that MPI may still use.
   void abandon() noexcept;
 

@@ -102,6 +102,8 @@ class DeviceBackend {
   /// Aborts all communicators without waiting for other ranks. Local; waits for a limited time.
   /// @return The communicators that were left behind, with reasons; empty if all have ended.
   virtual std::string abort() noexcept = 0;
+  /// Does the same with the communicator of one group.
+  virtual std::string abort(Connection& connection) noexcept = 0;
 
   /// Allocates zeroed device memory, and registers it with the communicators of these connections.
   /// Collective over the mesh. close() frees the memory.

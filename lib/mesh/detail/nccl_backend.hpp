@@ -40,6 +40,7 @@ class NcclBackend final : public DeviceBackend {
   void close(Connections connections, const Deadline& deadline) override;
   void watch(std::function<std::string()> reason, Deadline::Duration limit) override;
   std::string abort() noexcept override;
+  std::string abort(Connection& connection) noexcept override;
   std::byte* allocate_symmetric(std::size_t bytes, const std::vector<std::string_view>& names,
                                 Connections connections) override;
 

@@ -72,7 +72,8 @@ struct NcclContext final : nccl::CallWatch::Owner {
 
   /// Aborts communicators, and waits for a limited time. Reports those that are left behind; see
   /// left_behind().
-  void abort(std::span<nccl::Communicator* const> comms) noexcept;
+  /// @return As Abort::wait().
+  std::string abort(std::span<nccl::Communicator* const> comms) noexcept;
   /// Aborts all communicators of the mesh, unless the watch does so already, and waits for a
   /// limited time.
   void abort() noexcept;

@@ -53,13 +53,18 @@ struct PublishedCall {
 
 /// What the device of a rank has to do; see DeviceWatch.
 struct PublishedDeviceWork {
-  static constexpr std::size_t groups = 64;
-  /// The number of the latest collective of a group that the rank has issued.
+  static constexpr std::size_t places = 64;
+  /// An open group of the rank, and the number of the latest collective that the rank has issued.
   struct Latest {
     std::atomic<std::uint64_t> group{0};  ///< A hash of the group's identity; 0: not used.
     std::atomic<std::uint64_t> number{0};
+    std::atomic<std::uint32_t> label{0};  ///< The name of the group; see NodeBoard::label().
   };
-  std::array<Latest, groups> latest{};
+  std::array<Latest, places> latest{};
+  std::atomic<std::uint32_t> groups_without_place{0};
+  /// The oldest operation that is not known to have ended: its place plus one in the highest byte,
+  /// then its number, which messages do not have. 0: none.
+  std::atomic<std::uint64_t> oldest{0};
   PublishedTextOf<1016> stuck;  ///< The operation that this rank has found stuck; or empty.
 };
 

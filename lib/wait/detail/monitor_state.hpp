@@ -72,6 +72,9 @@ struct MonitorState {
   /// @param finding  The message and the missing ranks for members that wait at the same point.
   void tell(const WaitPoint& point, const std::string& why, const Verdict& finding,
             const std::vector<int>& present);
+  /// Returns a verdict of this rank for a member that reaches the point later. The missing ranks
+  /// are the others that were missing; if there were none, the rank that gave up.
+  [[nodiscard]] Verdict for_late_member(int member, Verdict verdict) const;
   /// Forgets that this rank has given up the point, because it waits there again.
   void come_back(const WaitPoint& point);
   /// Throws the verdict as the end of the wait at this point.

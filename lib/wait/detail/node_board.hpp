@@ -102,6 +102,8 @@ class RANKMESH_API NodeBoard {
   /// Returns a number for a name in this rank's slot, for BoardEntry. Equal names have equal
   /// numbers. Local.
   std::uint32_t label(std::string_view name);
+  /// Returns the name with this number in a slot, or "a group" if the slot had no place for it.
+  [[nodiscard]] std::string label_text(std::size_t slot, std::size_t label) const;
   /// The call that this rank is in; see BoardEntry.
   [[nodiscard]] PublishedCall& own_call() noexcept { return *own_call_; }
 

@@ -76,6 +76,11 @@ struct Verdict {
   [[nodiscard]] std::vector<Rank> missing_ranks() const {
     return {missing, missing + std::min<std::int64_t>(missing_count, max_missing)};
   }
+  void set_missing(const std::vector<Rank>& ranks) {
+    missing_count = static_cast<std::int64_t>(std::min(ranks.size(), max_missing));
+    for (std::size_t i = 0; i < static_cast<std::size_t>(missing_count); ++i)
+      missing[i] = ranks[i].value();
+  }
 };
 
 inline Note note_of(const WaitPoint& point, std::uint64_t number) {
@@ -92,9 +97,7 @@ inline Verdict verdict_of(const WaitPoint& point, const std::vector<Rank>& missi
   verdict.key = point.key;
   verdict.scope = point.scope;
   verdict.is_remembered = point.may_repeat ? 0 : 1;
-  verdict.missing_count = static_cast<std::int64_t>(std::min(missing.size(), Verdict::max_missing));
-  for (std::size_t i = 0; i < missing.size() && i < Verdict::max_missing; ++i)
-    verdict.missing[i] = missing[i].value();
+  verdict.set_missing(missing);
   verdict.limit = static_cast<std::int64_t>(point.limit);
   copy_text(verdict.message, message);
   return verdict;

@@ -12,6 +12,7 @@
 #include "counters.hpp"
 #include "engine.hpp"
 #include "faults.hpp"
+#include "machine.hpp"
 #include "order.hpp"
 
 namespace fake {
