@@ -29,11 +29,8 @@ MemoryUse::MemoryUse(const Call& call, RankInGroup self, std::int64_t size) {
     append(at_root ? reads : writes, call.out.as_input());
     return;
   }
-  const bool gathers = operation == Operation::reduce || operation == Operation::gather;
-  if (operation != Operation::recv && (operation != Operation::scatter || at_root))
-    append(reads, call.in, call.in_blocks, size);
-  if (operation != Operation::send && (!gathers || at_root))
-    append(writes, call.out.as_input(), call.out_blocks, size);
+  if (has_input(operation, at_root)) append(reads, call.in, call.in_blocks, size);
+  if (has_output(operation, at_root)) append(writes, call.out.as_input(), call.out_blocks, size);
 }
 
 std::optional<std::size_t> BatchMemory::Ranges::find(const MemoryUse::Range& range) const {

@@ -9,8 +9,8 @@
 #include <fmt/format.h>
 
 #include "base/detail/error_in_flight.hpp"
-#include "detail/lowered_call.hpp"
 #include "detail/progress_in_mpi.hpp"
+#include "detail/scratch_call.hpp"
 #include "device/stream_memory.hpp"
 #include "mpi/detail/unfinished.hpp"
 #include "rankmesh/base/error.hpp"
@@ -191,8 +191,8 @@ void CallDispatcher::route(const Call& call) {
         fmt::format("{}.{} on host memory inside an NcclGroup", name_, function_of(call)),
         "end the group first: its operations have not been issued, and a peer may wait for them; "
         "the form with _async joins the group"};
-  if (size_ > 1 && LoweredCall::is_needed(call)) [[unlikely]]
-    run_lowered(call);
+  if (size_ > 1 && ScratchCall::is_needed(call)) [[unlikely]]
+    run_on_scratch(call);
   else
     run_on_host(call);
 }
@@ -201,18 +201,22 @@ void CallDispatcher::run_on_host(const Call& call) {
   Transport& transport = transport_for(call);
   if (transport.is_polled(call)) return transport.run(call, *this);
   if (runtime_->facts.deadline) return run_polled(call);
-  if (!runtime_->slow_path.any()) return transport.run(call, *this);
-  // Another thread may have issued polled operations, for which this call must wait, too.
+  if (runtime_->slow_path.any()) return run_in_mpi_beside_polled(call, transport);
+  transport.run(call, *this);
+}
+
+// Runs a call that blocks inside MPI, while operations may be in flight that make progress only in
+// calls of rankmesh.
+void CallDispatcher::run_in_mpi_beside_polled(const Call& call, Transport& transport) {
+  // Another thread may have issued such operations.
   runtime_->in_flight.continue_in_this_thread();
   const auto meshes = EverythingInFlight::instance().with_polled_of_this_thread();
   if (meshes.empty()) return transport.run(call, *this);
-  // Polled operations make progress only in calls of rankmesh. A message waits in rankmesh instead
-  // of MPI, even if its peer blocks in MPI.
+  // A message waits in rankmesh instead, even if its peer blocks in MPI.
   if (is_point_to_point(call.operation)) return run_polled(call);
-  // A collective cannot do so, because MPI does not match a non-blocking collective with a blocking
-  // one, and its members do not meet before they enter MPI. It waits in rankmesh for the other
-  // polled collectives first. Messages are not waited for, because their peers may make this
-  // collective first.
+  // MPI does not match a non-blocking collective with a blocking one, so a collective blocks, after
+  // the polled collectives have ended. It cannot wait for polled messages, because their peers may
+  // make this collective first.
   finish_polled_collectives(meshes);
   const ProgressInMpi progress{*runtime_, meshes};
   transport.run(call, *this);
@@ -231,16 +235,16 @@ void CallDispatcher::finish_polled_collectives(
   }
 }
 
-void CallDispatcher::run_lowered(const Call& call) {
-  auto lowered = std::make_unique<LoweredCall>(call, self_, size_);
+void CallDispatcher::run_on_scratch(const Call& call) {
+  auto scratch = std::make_unique<ScratchCall>(call, self_, size_);
   try {
-    run_on_host(lowered->call());
+    run_on_host(scratch->call());
   } catch (...) {
     // MPI may still use the scratch memory of a call that has failed, so this memory is leaked.
-    if (!connection_->is_usable()) leak(lowered);
+    if (!connection_->is_usable()) leak(scratch);
     throw;
   }
-  lowered->finish();
+  scratch->finish();
 }
 
 void CallDispatcher::run_polled(const Call& call) {
@@ -298,10 +302,10 @@ void CallDispatcher::start_on_host(const Call& call, AsyncOperation& operation) 
         carried.user != nullptr || transport.carrier() >= record::Carrier::first_of_program;
     return transport.start(carried);
   };
-  if (size_ == 1 || !LoweredCall::is_needed(call)) return operation.begin(start(call));
-  auto lowered = std::make_unique<LoweredCall>(call, self_, size_);
-  auto pending = start(lowered->call());
-  operation.begin(std::make_unique<LoweredPending>(std::move(lowered), std::move(pending)));
+  if (size_ == 1 || !ScratchCall::is_needed(call)) return operation.begin(start(call));
+  auto scratch = std::make_unique<ScratchCall>(call, self_, size_);
+  auto pending = start(scratch->call());
+  operation.begin(std::make_unique<PendingScratchCall>(std::move(scratch), std::move(pending)));
 }
 
 Work CallDispatcher::start(const Call& call, std::shared_ptr<void> kept) {

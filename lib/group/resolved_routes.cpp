@@ -28,9 +28,9 @@ RoutePattern::RoutePattern(const RouteTable& routes, const RouteScope& scope,
         continue;
       }
       RouteQuery query{.operation = operation, .type = static_cast<TypeClass>(c)};
-      if (operation == Operation::barrier) query.type.reset();
+      if (!has_data(operation)) query.type.reset();
       cell.by_size = cell.without_size = add(routes, transports, routes.resolve(scope, query));
-      if (operation != Operation::barrier && !is_point_to_point(operation)) {
+      if (has_data(operation) && !is_point_to_point(operation)) {
         query.bytes = 0;
         cell.by_size = add(routes, transports, routes.resolve(scope, query));
       }

@@ -22,10 +22,9 @@ std::string why_absent(const HostTransports& transports, const std::string& name
 RouteQuery query_of(const Call& call, std::int64_t size, bool capture) {
   RouteQuery query{.operation = call.operation, .kind = call.out.kind, .capture = capture};
   if (call.operation == Operation::send) query.kind = call.in.kind;
-  if (call.operation != Operation::barrier)
+  if (has_data(call.operation))
     query.type = class_of(call.operation == Operation::send ? call.in.type : call.out.type);
-  if (!call.has_blocks() && !is_point_to_point(call.operation) &&
-      call.operation != Operation::barrier)
+  if (!call.has_blocks() && !is_point_to_point(call.operation) && has_data(call.operation))
     query.bytes = routed_bytes(call.operation, call, size);
   return query;
 }

@@ -42,29 +42,6 @@ class Begins {
   std::vector<std::vector<Time>> begins_;
 };
 
-enum class Awaited : std::uint8_t { all, root, by_root };
-
-Awaited awaited_in(Operation operation) {
-  switch (operation) {
-    case Operation::broadcast:
-    case Operation::scatter:
-      return Awaited::root;
-    case Operation::reduce:
-    case Operation::gather:
-      return Awaited::by_root;
-    case Operation::barrier:
-    case Operation::all_reduce:
-    case Operation::all_gather:
-    case Operation::reduce_scatter:
-    case Operation::all_to_all:
-    case Operation::send:
-    case Operation::recv:
-    case Operation::send_recv:
-      break;
-  }
-  return Awaited::all;
-}
-
 void add_arrows_of_meeting(std::span<const Record> records, const record::Meeting& meeting,
                            const Begins& begins, std::vector<Arrow>& arrows) {
   if (meeting.calls.size() < 2 || !meeting.agrees) return;
@@ -72,20 +49,31 @@ void add_arrows_of_meeting(std::span<const Record> records, const record::Meetin
     return records[index.record].calls[index.call];
   };
   const Call& first = call_of(meeting.calls.front());
-  const Awaited awaited = awaited_in(first.descriptor.operation());
-  const auto is_root = [&](CallIndex index) {
+  const Awaited awaited = facts_of(first.descriptor.operation()).awaited;
+  const auto place = [&](CallIndex index) {
     const Record& record = records[index.record];
-    return record.groups[call_of(index).group].ranks.find(record.rank) ==
-           static_cast<std::int64_t>(first.descriptor.root());
+    return record.groups[call_of(index).group].ranks.find(record.rank);
   };
-  const auto last =
-      std::ranges::max(meeting.calls, {}, [&](CallIndex index) { return begins.of(index); });
-  const auto root = std::ranges::find_if(meeting.calls, is_root);
-  if (awaited != Awaited::all && root == meeting.calls.end()) return;
-  if (awaited == Awaited::all && !meeting.has_all_members) return;
-  const CallIndex from = awaited == Awaited::root ? *root : last;
-  for (const CallIndex& to : meeting.calls)
-    if (to != from && (awaited != Awaited::by_root || to == *root)) arrows.push_back({from, to});
+  const auto begin = [&](CallIndex index) { return begins.of(index); };
+  const auto last = std::ranges::max(meeting.calls, {}, begin);
+  const auto last_up_to = [&](CallIndex to) {
+    return std::ranges::max(meeting.calls, {}, [&](CallIndex index) {
+      return std::pair{place(index) <= place(to), begin(index)};
+    });
+  };
+  const auto root = std::ranges::find_if(meeting.calls, [&](CallIndex index) {
+    return place(index) == static_cast<std::int64_t>(first.descriptor.root());
+  });
+  if (has_root(first.descriptor.operation()) ? root == meeting.calls.end()
+                                             : !meeting.has_all_members)
+    return;
+  for (const CallIndex& to : meeting.calls) {
+    const CallIndex from = awaited == Awaited::root      ? *root
+                           : awaited == Awaited::earlier ? last_up_to(to)
+                                                         : last;
+    if (to != from && (awaited != Awaited::all_by_root || to == *root))
+      arrows.push_back({from, to});
+  }
 }
 
 }  // namespace

@@ -17,9 +17,8 @@ std::string list_calls(const RankSet& ranks, const RankNames& names,
   std::iota(order.begin(), order.end(), 0);
   std::vector<std::pair<Rank, std::string>> texts;
   if (counts != nullptr) {
-    // On a tie, list_texts() puts the text of the first rank at the end. Therefore the rank with
-    // the fewest conflicts comes first, and the rank with the most conflicts second. Of two ranks
-    // that conflict only with each other, the higher one is listed first.
+    // The texts shall be listed by falling number of conflicts. On a tie, list_texts() moves the
+    // text that it gets first to the end, so it gets the one with the fewest conflicts first.
     std::ranges::sort(order, std::greater{}, [&](std::size_t k) {
       return std::pair{counts->conflicts(k), k};
     });

@@ -183,10 +183,10 @@ void Tuner::measure_operation(const Subject& subject, Operation operation) {
     timings.push_back({actual, time(std::move(able), work)});
     add_timing(subject.name, operation, timings.back());
     ++done_;
-    if (operation == Operation::barrier) break;  // it has no sizes
+    if (!has_data(operation)) break;  // it has no sizes
   }
-  for (rankmesh::RouteRule& rule : rankmesh::tuned_rules(subject.conditions, operation, timings,
-                                                         operation != Operation::barrier)) {
+  for (rankmesh::RouteRule& rule :
+       rankmesh::tuned_rules(subject.conditions, operation, timings, has_data(operation))) {
     rules_ += rule.to_string() + "\n";
     ++rule_count_;
     document_.fields["rules"].push_back(rule.to_string());

@@ -15,6 +15,7 @@
 #include "rankmesh/group/operations/all_to_all.hpp"
 #include "rankmesh/group/operations/barrier.hpp"
 #include "rankmesh/group/operations/broadcast.hpp"
+#include "rankmesh/group/operations/exscan.hpp"
 #include "rankmesh/group/operations/gather.hpp"
 #include "rankmesh/group/operations/recv.hpp"
 #include "rankmesh/group/operations/reduce.hpp"
@@ -41,9 +42,10 @@ struct GroupAccess;
 /// all of them. All throw:
 /// @throws UsageError if the arguments are wrong, or if two threads call the mesh at the same time.
 /// Nothing was sent, and the group can still be used.
-/// @throws ClosedError if the mesh is closed, or if the group is broken because an earlier operation
-/// failed.
-/// @throws NoDeviceError if the buffers are in device memory, but the group has no device transport.
+/// @throws ClosedError if the mesh is closed, or if the group is broken because an earlier
+/// operation failed.
+/// @throws NoDeviceError if the buffers are in device memory, but the group has no device
+/// transport.
 /// @throws UnsupportedError if NCCL does not support the element type, the reduction or the form of
 /// the operation.
 /// @throws mpi::MpiError if MPI returns an error.
@@ -63,7 +65,8 @@ class RANKMESH_API GroupCoordinator : private detail::CallIssuer,
                                       public Send<>,
                                       public Recv<>,
                                       public SendRecv<>,
-                                      public Scan<> {
+                                      public Scan<>,
+                                      public Exscan<> {
  public:
   GroupCoordinator(const GroupCoordinator&) = delete;  // write: auto& tp = mesh["tp"];
   GroupCoordinator& operator=(const GroupCoordinator&) = delete;

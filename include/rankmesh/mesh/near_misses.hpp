@@ -31,7 +31,8 @@ class MeshNearMisses {
       scatter_async{}, all_to_all{}, all_to_all_async{}, all_gather_v{}, all_gather_v_async{},
       reduce_scatter_v{}, reduce_scatter_v_async{}, gather_v{}, gather_v_async{}, scatter_v{},
       scatter_v_async{}, all_to_all_v{}, all_to_all_v_async{}, send{}, send_async{}, recv_async{},
-      send_recv{}, send_recv_async{}, scan{}, exscan{}, probe{}, try_recv{};
+      send_recv{}, send_recv_async{}, scan{}, scan_async{}, exscan{}, exscan_async{}, probe{},
+      try_recv{};
   template <class... T, class... A>
   RANKMESH_REFUSE(
       "a mesh is no group: call the operation on mesh[\"tp\"], with the name of a family, or on "

@@ -72,6 +72,11 @@ class UserReduction {
       failure_ = std::current_exception();
     }
   }
+  /// Writes values T{}, which are the result of no operands. Types without a default constructor
+  /// get zero bytes.
+  virtual void clear(std::byte* out, std::int64_t bytes) const {
+    std::memset(out, 0, static_cast<std::size_t>(bytes));
+  }
   /// Returns the exception that f has thrown on this rank, or null if f has not thrown.
   [[nodiscard]] const std::exception_ptr& failure() const noexcept { return failure_; }
 
@@ -102,6 +107,14 @@ class UserReductionOf final : public UserReduction {
         function_{std::move(function)} {}
   [[nodiscard]] std::unique_ptr<UserReduction> copy() const override {
     return std::make_unique<UserReductionOf>(function_, commutative());
+  }
+  void clear(std::byte* out, std::int64_t bytes) const override {
+    UserReduction::clear(out, bytes);
+    if constexpr (std::is_default_constructible_v<T>) {
+      const T none{};
+      for (std::byte* end = out + bytes; out != end; out += sizeof(T))
+        std::memcpy(out, &none, sizeof(T));
+    }
   }
 
  protected:

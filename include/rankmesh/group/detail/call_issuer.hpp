@@ -6,11 +6,9 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <string_view>
 #include <utility>
 
 #include "rankmesh/base/index.hpp"
-#include "rankmesh/base/reduce_op.hpp"
 #include "rankmesh/export.hpp"
 #include "rankmesh/group/peer.hpp"
 #include "rankmesh/group/work.hpp"
@@ -44,8 +42,6 @@ class RANKMESH_API CallIssuer {
   void require_blocks(std::size_t blocks) const;
   /// Throws UsageError unless a buffer of an all_to_all has a multiple of size() elements.
   void require_divisible(std::size_t elements) const;
-  /// Throws UsageError because a scan cannot use the operation.
-  [[noreturn]] void refuse_scan(std::string_view operation, ReduceOp op) const;
 
   [[nodiscard]] std::size_t size() const { return static_cast<std::size_t>(size_); }
   [[nodiscard]] RankInGroup self() const { return self_; }
@@ -53,6 +49,8 @@ class RANKMESH_API CallIssuer {
   [[nodiscard]] RankInGroup resolved(Peer peer) const { return peer.resolve(self_, size_); }
 
  protected:
+  struct FastPaths;
+
   std::unique_ptr<CallDispatcher> dispatcher_;
   std::int64_t size_;
   RankInGroup self_;

@@ -26,7 +26,7 @@ inline constexpr bool is_borrowed =
     std::ranges::borrowed_range<std::remove_cvref_t<M>>;
 
 /// True if the memory is ordinary: it is host memory, it is not symmetric, and the transports
-/// support the operation on its element type without a lowered call.
+/// support the operation on its element type without a scratch call.
 template <Operation operation, class M>
 inline constexpr bool is_ordinary =
     !is_device_span<std::remove_cvref_t<M>> && !is_symmetric_span<std::remove_cvref_t<M>> &&

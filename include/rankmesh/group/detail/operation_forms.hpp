@@ -120,9 +120,8 @@ class OperationForms {
   void describe(Call& call, In& in, Out& out) {
     call.operation = operation;
     call.family = issuer().family();
-    if constexpr (operation != Operation::broadcast && operation != Operation::recv)
-      call.in = calls::input(in);
-    if constexpr (operation != Operation::send) call.out = buffer_of(out);
+    if constexpr (facts_of(operation).in != Extent::none) call.in = calls::input(in);
+    if constexpr (facts_of(operation).out != Extent::none) call.out = buffer_of(out);
     if constexpr (reduces(operation) && is_complex<LeafOf<ElementOf<Out>>>)
       require_complex(call.reduction);
   }

@@ -10,22 +10,22 @@
 
 namespace rankmesh::detail {
 
-/// Lowers a call on host memory: it copies the inputs to scratch memory, in a form that every
-/// transport carries, and copies the results back. Blocks along an axis become equal blocks that
-/// follow each other. Reductions of 16-bit and 8-bit floats become reductions of float32. The
-/// result is rounded to the narrow type only once, at the end.
-class LoweredCall {
+/// Carries a call on host memory by a simpler one: copies the inputs to scratch memory, in a form
+/// that every transport carries, and copies the results back. Blocks along an axis become equal
+/// blocks that follow each other. Reductions of 16-bit and 8-bit floats become reductions of
+/// float32. The result is rounded to the narrow type only once, at the end.
+class ScratchCall {
  public:
   /// Returns whether no transport carries the call as it is.
   static bool is_needed(const Call& call) {
     return call.rows != 1 || (is_narrow_float(call.in.type) && reduces(call.operation));
   }
   /// Copies the inputs of a checked call.
-  LoweredCall(const Call& call, RankInGroup self, std::int64_t size);
+  ScratchCall(const Call& call, RankInGroup self, std::int64_t size);
 
-  /// Returns the lowered call, which is valid as long as this object.
+  /// Returns the scratch call, which is valid as long as this object.
   [[nodiscard]] const Call& call() const { return plain_; }
-  /// Copies the results to the caller's memory, once the lowered call is complete. Does not throw.
+  /// Copies the results to the caller's memory, once the scratch call is complete. Does not throw.
   void finish();
 
  private:
@@ -39,16 +39,16 @@ class LoweredCall {
   std::vector<float> in_, out_;    // widened
 };
 
-/// A lowered call in flight.
-class LoweredPending final : public Pending {
+/// A scratch call in flight.
+class PendingScratchCall final : public Pending {
  public:
-  LoweredPending(std::unique_ptr<LoweredCall> lowered, std::unique_ptr<Pending> plain)
-      : lowered_{std::move(lowered)}, plain_{std::move(plain)} {}
+  PendingScratchCall(std::unique_ptr<ScratchCall> scratch, std::unique_ptr<Pending> plain)
+      : scratch_{std::move(scratch)}, plain_{std::move(plain)} {}
   bool test() override {
     if (plain_ == nullptr) return true;
     if (!plain_->test()) return false;
     plain_.reset();
-    lowered_->finish();
+    scratch_->finish();
     return true;
   }
   [[nodiscard]] std::vector<std::int64_t> awaited() const override {
@@ -58,7 +58,7 @@ class LoweredPending final : public Pending {
   [[nodiscard]] bool is_polled() const override { return plain_ != nullptr && plain_->is_polled(); }
 
  private:
-  std::unique_ptr<LoweredCall> lowered_;
+  std::unique_ptr<ScratchCall> scratch_;
   std::unique_ptr<Pending> plain_;
 };
 

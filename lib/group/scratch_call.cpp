@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "detail/lowered_call.hpp"
+#include "detail/scratch_call.hpp"
 
 #include <cstring>
 
@@ -8,21 +8,12 @@
 namespace rankmesh::detail {
 namespace {
 
-// Whether this rank gets the result of the operation.
-bool has_result(const Call& call, RankInGroup self) {
-  const bool is_at_root =
-      call.operation == Operation::reduce || call.operation == Operation::gather;
-  return !is_at_root || call.root == self;
-}
-
 // Calls use(place in the array, place in the packed blocks, bytes) for every contiguous piece of a
 // block along an axis. Places are in bytes. For 2 members A and B and blocks of 3 rows:
 //   array:  A0 B0 A1 B1 A2 B2      packed:  A0 A1 A2 B0 B1 B2
 template <class Use>
 void for_each_piece(const Call& call, std::int64_t size, Use&& use) {
-  const bool gathers =
-      call.operation == Operation::all_gather || call.operation == Operation::gather;
-  const std::int64_t block = gathers ? call.in.bytes() : call.out.bytes();
+  const std::int64_t block = gathers(call.operation) ? call.in.bytes() : call.out.bytes();
   const std::int64_t piece = block / call.rows;
   for (std::int64_t member = 0; member < size; ++member)
     for (std::int64_t row = 0; row < call.rows; ++row)
@@ -32,24 +23,23 @@ void for_each_piece(const Call& call, std::int64_t size, Use&& use) {
 
 }  // namespace
 
-LoweredCall::LoweredCall(const Call& call, RankInGroup self, std::int64_t size)
-    : original_{call}, plain_{call}, size_{size}, has_result_{has_result(call, self)} {
+ScratchCall::ScratchCall(const Call& call, RankInGroup self, std::int64_t size)
+    : original_{call},
+      plain_{call},
+      size_{size},
+      has_result_{has_output(call.operation, call.root == self)} {
   plain_.original = &original_;
   plain_.rows = 1;
   plain_.in.window = nullptr;  // scratch memory is not symmetric
   plain_.out.window = nullptr;
   if (call.rows != 1) {
-    const bool gathers =
-        call.operation == Operation::all_gather || call.operation == Operation::gather;
-    const bool has_whole_in =
-        !gathers && (call.operation == Operation::reduce_scatter || call.root == self);
-    if (has_whole_in) {
+    if (scatters(call.operation) && has_input(call.operation, call.root == self)) {
       blocks_.resize(static_cast<std::size_t>(call.in.bytes()));
       for_each_piece(call, size, [&](std::int64_t whole, std::int64_t packed, std::size_t bytes) {
         std::memcpy(blocks_.data() + packed, call.in.data + whole, bytes);
       });
       plain_.in.data = blocks_.data();
-    } else if (gathers && has_result_) {
+    } else if (gathers(call.operation) && has_result_) {
       blocks_.resize(static_cast<std::size_t>(call.out.bytes()));
       plain_.out.data = blocks_.data();
     }
@@ -60,7 +50,7 @@ LoweredCall::LoweredCall(const Call& call, RankInGroup self, std::int64_t size)
 // Replaces the buffers by float32 copies. It runs after the blocks were packed, so it reads the
 // packed input. finish() then has no blocks to unpack, because the output of a reduction along an
 // axis is a single block.
-void LoweredCall::widen_all() {
+void ScratchCall::widen_all() {
   const ConstBuffer in = plain_.in;
   // On ranks without a result `out` may be null, and nothing must be allocated for it.
   const Buffer out = plain_.out.slice(0, has_result_ ? plain_.out.count : 0);
@@ -76,7 +66,7 @@ void LoweredCall::widen_all() {
   plain_.in = {reinterpret_cast<const std::byte*>(in_.data()), in.count, DataType::float32};
 }
 
-void LoweredCall::finish() {
+void ScratchCall::finish() {
   if (plain_.out.type != original_.out.type)
     return narrow(original_.out.type, out_, original_.out.data);
   if (plain_.out.data == original_.out.data) return;
