@@ -88,7 +88,7 @@ class Recv : public detail::OperationForms<Operation::recv> {
   RANKMESH_REFUSE_OTHERS(Recv, recv, recv, false)
   RANKMESH_REFUSE_OTHERS(Recv, recv_async, recv, true)
   RANKMESH_REFUSE_OTHERS(Recv, try_recv, try_recv, false)
-
+  /// Refuses, at compile time, to receive and return a T that is not a single value.
   template <class T>
     requires(!Value<T>)
   detail::AnyResult recv(Peer, int = 0) {
