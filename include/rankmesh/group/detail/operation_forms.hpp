@@ -120,10 +120,19 @@ class OperationForms {
   void describe(Call& call, In& in, Out& out) {
     call.operation = operation;
     call.family = issuer().family();
-    if constexpr (facts_of(operation).in != Extent::none) call.in = calls::input(in);
-    if constexpr (facts_of(operation).out != Extent::none) call.out = buffer_of(out);
+    if constexpr (facts_of(operation).in != Extent::none) assign(call.in, buffer_of(in));
+    if constexpr (facts_of(operation).out != Extent::none) assign(call.out, buffer_of(out));
     if constexpr (reduces(operation) && is_complex<LeafOf<ElementOf<Out>>>)
       require_complex(call.reduction);
+  }
+  // Copies the members one by one, so that the fast path keeps them in registers.
+  template <class To, class From>
+  static void assign(To& to, const From& from) {
+    to.data = from.data;
+    to.count = from.count;
+    to.type = from.type;
+    to.kind = from.kind;
+    to.window = from.window;
   }
   // The counts of the buffers are in bytes.
   template <class In, class Out>
