@@ -50,7 +50,7 @@ class Checker {
       counts(c.in.count, size_ * c.out.count, "in", "size() times as many elements as out");
     else
       counts(c.out.count, c.in.count, "out", "as many elements as in");
-    if (has_v_form(c.operation) && c.in.count % size_ != 0)
+    if (c.operation == Operation::all_to_all && c.in.count % size_ != 0)
       refuse(
           fmt::format("the {} elements of in cannot be divided by {} members", c.in.count, size_),
           "give every member the same number of elements");
