@@ -11,12 +11,13 @@
 #include "transport/detail/guarded_transport.hpp"
 
 namespace rankmesh::detail {
-namespace {
 
 GroupMembers group_members(const GroupDescription& group, const ControlPlane& control) {
   return {group.ranks, control.names, group.names,
           GroupKey{hash_bytes(group.identity + group.ranks.to_string()).low, control.key_of_mesh}};
 }
+
+namespace {
 
 HostTransports host_transports(const GroupDescription& group, const mpi::CommunicatorView& comm,
                                const MeshOptions& options, const ControlPlane& control,
