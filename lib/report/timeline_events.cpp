@@ -63,6 +63,11 @@ class EventWriter {
   }
 
  private:
+  /// Writes an event in its place, a process or a thread.
+  void emit(Event place, const Event& event) {
+    place.update(event);
+    emit(place);
+  }
   void emit(const Event& event) {
     out_ << (is_first_ ? "\n" : ",\n") << detail::json_text(event);
     is_first_ = false;
@@ -154,12 +159,8 @@ class EventWriter {
       std::string name = fmt::format("rank {}", record::name_of(record));
       if (lane > 0) name += fmt::format(", asynchronous {}", lane);
       const Event place{{"ph", "M"}, {"pid", process_of(record)}, {"tid", tid}};
-      Event event = place;
-      event.update({{"name", "thread_name"}, {"args", {{"name", name}}}});
-      emit(event);
-      event = place;
-      event.update({{"name", "thread_sort_index"}, {"args", {{"sort_index", tid}}}});
-      emit(event);
+      emit(place, {{"name", "thread_name"}, {"args", {{"name", name}}}});
+      emit(place, {{"name", "thread_sort_index"}, {"args", {{"sort_index", tid}}}});
     }
   }
 
@@ -195,13 +196,11 @@ class EventWriter {
   }
 
   void write_mark(const record::Mark& mark, const Event& place) {
-    Event event = place;
-    event.update({{"ph", "i"},
-                  {"s", "t"},
-                  {"cat", "mark"},
-                  {"name", mark.text},
-                  {"ts", microseconds(mark.time)}});
-    emit(event);
+    emit(place, {{"ph", "i"},
+                 {"s", "t"},
+                 {"cat", "mark"},
+                 {"name", mark.text},
+                 {"ts", microseconds(mark.time)}});
   }
 
   void write_flow(const FlowEnd& end, const Event& place) {
@@ -239,13 +238,11 @@ class EventWriter {
       case Operation::send:
         break;
     }
-    Event event = place;
-    event.update({{"ph", "X"},
-                  {"cat", "after the wait"},
-                  {"name", name},
-                  {"ts", microseconds(begin)},
-                  {"dur", as_microseconds(end - begin)}});
-    emit(event);
+    emit(place, {{"ph", "X"},
+                 {"cat", "after the wait"},
+                 {"name", name},
+                 {"ts", microseconds(begin)},
+                 {"dur", as_microseconds(end - begin)}});
   }
 
   static std::string library_of(const Record& record, record::Carrier carrier) {

@@ -144,7 +144,7 @@ function drawLinks() {
   const [x, y] = centre(from);
   for (const mate of mates) {
     const [toX, toY] = centre(mate);
-    const path = document.createElementNS("http://www.w3.org/2000/svg", "path");
+    const path = document.createElementNS(links.namespaceURI, "path");
     path.setAttribute("d", `M${x} ${y}Q${(x + toX) / 2} ${(y + toY) / 2 + 16} ${toX} ${toY}`);
     links.append(path);
   }
