@@ -11,12 +11,12 @@
 #include "bench.hpp"
 #include "launcher.hpp"
 #include "measure.hpp"
-#include "progress.hpp"
 #include "rankmesh/mesh/routes_machine.hpp"
 #include "rankmesh/mpi/error.hpp"
 #include "rankmesh/place/mesh_file.hpp"
 #include "rankmesh/place/tuning.hpp"
 #include "rankmesh/rankmesh.hpp"
+#include "terminal.hpp"
 
 namespace meshinfo {
 
