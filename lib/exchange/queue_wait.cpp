@@ -24,13 +24,13 @@ QueueWait::QueueWait(rankmesh::detail::ControlPlane& control, std::function<std:
     : control_{control}, activity_{std::move(activity)}, awaited_{std::move(awaited)} {}
 
 void QueueWait::look() {
-  const auto& board = control_.context()->board;
+  NodeBoard* const board = control_.find_board();
   if (board == nullptr) return;
   const std::int64_t now = NodeBoard::now();
   if (next_check_ == 0) {
     next_check_ = now + check_interval;
     published_.emplace(
-        board.get(),
+        board,
         record::Wait{.text = activity_(), .point = no_point, .ranks = RankSet::of(awaited_())});
   }
   if (now < next_check_) return;
@@ -60,7 +60,7 @@ void QueueWait::listen() {
 
 std::optional<Rank> QueueWait::failed() const {
   for (const Rank rank : awaited_())
-    if (control_.context()->board->has_failed(rank)) return rank;
+    if (control_.board().has_failed(rank)) return rank;
   return std::nullopt;
 }
 

@@ -9,13 +9,12 @@
 
 namespace rankmesh::detail {
 
-SegmentRequest board_request(const Placement& placement, Rank self) {
-  const std::size_t ranks = ranks_of_node(placement, self).size();
+SegmentRequest board_request(const ControlPlane& control) {
+  const std::size_t ranks = ranks_of_node(control).size();
   return {"the creation of the node's board", ranks == 1 ? 0 : NodeBoard::bytes(ranks)};
 }
 
-std::shared_ptr<NodeBoard> open_board(const Placement& placement, NodeSegment segment,
-                                      ControlPlane& control) {
+std::shared_ptr<NodeBoard> open_board(NodeSegment segment, const ControlPlane& control) {
   if (segment.error)
     control.log(LogLevel::warning,
                 fmt::format("the ranks of this node cannot see what the others wait for: {}",
@@ -23,7 +22,7 @@ std::shared_ptr<NodeBoard> open_board(const Placement& placement, NodeSegment se
   std::vector<Rank> ranks{control.rank()};
   std::shared_ptr<SharedSegment> owner;
   if (segment.segment) {
-    ranks = ranks_of_node(placement, control.rank());
+    ranks = ranks_of_node(control);
     owner = std::make_shared<SharedSegment>(std::move(segment.segment));
   }
   std::byte* const memory = owner == nullptr ? nullptr : owner->data();

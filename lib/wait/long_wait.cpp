@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "detail/control_plane.hpp"
 #include "detail/open_parts.hpp"
 
 namespace rankmesh::detail {
@@ -70,19 +71,15 @@ void LongWait::look() {
   look_at_deadline();
 }
 
-NodeBoard* LongWait::board() const {
-  return state_.context == nullptr ? nullptr : state_.context->board.get();
-}
-
 void LongWait::begin() {
   begin_ = NodeBoard::now();
   next_check_ = next_deadlock_check_ = begin_ + check_interval;
-  if (state_.context == nullptr) return;
-  next_stall_ = state_.context->stall.count();
-  published_.emplace(board(), wait_of_point());
-  if (board() == nullptr) return;
+  if (state_.control == nullptr) return;
+  next_stall_ = state_.control->stall.count();
+  published_.emplace(state_.board(), wait_of_point());
+  if (state_.board() == nullptr) return;
   for (const int member : point_.members)
-    if (member != state_.comm.rank() && board()->index_of(state_.in_mesh(member)))
+    if (member != state_.comm.rank() && state_.board()->index_of(state_.in_mesh(member)))
       local_.push_back(member);
 }
 
@@ -146,7 +143,8 @@ void LongWait::note_status() {
 
 // Reads the records as long as no rank has left its wait because of the error.
 void LongWait::diagnose(AlreadySaid said) {
-  if (board() != nullptr && diagnosis_.empty()) diagnosis_ = diagnosis_of(*board(), said);
+  if (state_.board() != nullptr && diagnosis_.empty())
+    diagnosis_ = diagnosis_of(*state_.board(), said);
 }
 
 // If all members wait here, their calls may still differ: the two ends of a message, or the members
@@ -182,7 +180,9 @@ LongWait::Members LongWait::members() const {
 void LongWait::look_for_failures() {
   if (local_.empty() || NodeBoard::now() < next_check_) return;
   next_check_ = NodeBoard::now() + check_interval;
-  const auto has_failed = [&](int member) { return board()->has_failed(state_.in_mesh(member)); };
+  const auto has_failed = [&](int member) {
+    return state_.board()->has_failed(state_.in_mesh(member));
+  };
   if (failed_ && has_failed(*failed_)) fail(false);
   if (failed_) return;
   for (std::size_t i = 0; i < std::min(local_.size(), checks_at_once) && !failed_; ++i) {
@@ -200,7 +200,7 @@ void LongWait::look_for_deadlock() {
   if (!point_.needed || local_.empty() || NodeBoard::now() < next_deadlock_check_) return;
   if (deadlock_) throw_deadlock();
   next_deadlock_check_ = NodeBoard::now() + check_interval;
-  if (!deadlock_watch_) deadlock_watch_.emplace(*board());
+  if (!deadlock_watch_) deadlock_watch_.emplace(*state_.board());
   published_->need(state_.in_mesh(point_.needed()));
   deadlock_ = deadlock_watch_->look(state_.names.of_mesh());
   if (!deadlock_) return;
@@ -216,8 +216,7 @@ void LongWait::throw_deadlock() {
 }
 
 void LongWait::look_for_stall() {
-  if (next_stall_ <= 0 || state_.context->log == nullptr || !state_.context->log->is_heard())
-    return;
+  if (next_stall_ <= 0 || !state_.control->log()->is_heard()) return;
   const double seconds = static_cast<double>(NodeBoard::now() - begin_) * 1e-9;
   // Members are asked before the report is due, so that it appears in time. On a communicator of
   // the program, a member may continue for long before it receives a question.
@@ -232,19 +231,21 @@ void LongWait::look_for_stall() {
   stall_inquiry_.reset();
   const double interval = next_stall_;
   next_stall_ *= 2;
-  const Log& log = *state_.context->log;
+  const Log& log = *state_.control->log();
   // One report lists all ranks of the node.
   const auto since = begin_ + static_cast<std::int64_t>(interval * 0.5e9);
-  if (log.has_default_reports() && board() != nullptr && !board()->claim_stall_report(since))
+  if (log.has_default_reports() && state_.board() != nullptr &&
+      !state_.board()->claim_stall_report(since))
     return;
   const Members others = members();
   // Without a board, as before a mesh is open, the first rank that waits here reports for all.
-  if (log.has_default_reports() && board() == nullptr &&
+  if (log.has_default_reports() && state_.board() == nullptr &&
       std::ranges::any_of(others.present, [&](int member) { return member < state_.comm.rank(); }))
     return;
-  const std::string rest = board() == nullptr ? ""
-                                              : others_on_node(*board(), state_.names.of_mesh(),
-                                                               state_.in_mesh(point_.members));
+  const std::string rest =
+      state_.board() == nullptr
+          ? ""
+          : others_on_node(*state_.board(), state_.names.of_mesh(), state_.in_mesh(point_.members));
   log.report(fmt::format("rank {} has waited for {:.0f} s in {}: {}{}",
                          state_.names(Rank{state_.comm.rank()}), seconds, point_.activity,
                          others.text, rest));

@@ -64,8 +64,7 @@ class Watchdog {
     while (!changed_.wait_for(lock, tick, [this] { return is_over_; })) {
       std::vector<std::pair<std::shared_ptr<const Log>, std::string>> reports;
       OpenParts<WatchedMesh>::instance().for_each([&](WatchedMesh& mesh) {
-        for (std::string& text : mesh.reports())
-          reports.emplace_back(mesh.context().log, std::move(text));
+        for (std::string& text : mesh.reports()) reports.emplace_back(mesh.log(), std::move(text));
       });
       // The program's sink may take long.
       lock.unlock();
@@ -81,17 +80,22 @@ class Watchdog {
   pthread_t thread_{};
 };
 
-WatchedMesh::WatchedMesh(const WaitContext& context, const RankNames& names)
-    : process_{::getpid()}, context_{context}, names_{names}, next_report_{context.stall.count()} {
+WatchedMesh::WatchedMesh(std::shared_ptr<NodeBoard> board, std::shared_ptr<const Log> log,
+                         RankNames names, double stall)
+    : process_{::getpid()},
+      board_{std::move(board)},
+      log_{std::move(log)},
+      names_{std::move(names)},
+      stall_{stall},
+      next_report_{stall} {
   try {
     watchdog_ = Watchdog::of_process();
     OpenParts<WatchedMesh>::instance().add(*this);
   } catch (const std::system_error& error) {
     // The mesh works without it.
-    (*context.log)(LogLevel::warning,
-                   fmt::format("calls that MPI carries are not watched: the thread of the watchdog "
-                               "cannot start: {}",
-                               error.what()));
+    (*log_)(LogLevel::warning, fmt::format("calls that MPI carries are not watched: the thread of "
+                                           "the watchdog cannot start: {}",
+                                           error.what()));
   }
 }
 
@@ -111,13 +115,13 @@ std::vector<std::string> WatchedMesh::reports() {
 }
 
 std::string WatchedMesh::stalled_call() {
-  const NodeBoard& board = *context_.board;
-  const double seconds = context_.board->watch_call();
-  if (seconds < context_.stall.count()) next_report_ = context_.stall.count();  // another call
+  const NodeBoard& board = *board_;
+  const double seconds = board_->watch_call();
+  if (seconds < stall_) next_report_ = stall_;  // another call
   if (seconds < next_report_) return {};
   next_report_ *= 2;
   const auto since = NodeBoard::now() - static_cast<std::int64_t>(seconds * 0.5e9);
-  if (context_.log->has_default_reports() && !board.claim_stall_report(since)) return {};
+  if (log_->has_default_reports() && !board.claim_stall_report(since)) return {};
   return fmt::format("rank {} {} for {:.0f} s{}", names_(board.self()),
                      predicate(*board.look(board.self()), false), seconds,
                      others_on_node(board, names_, {}));
@@ -128,7 +132,7 @@ std::string WatchedMesh::stalled_call() {
 // ranks that disappeared are reported: if an exception has ended a rank, the rank itself reports
 // the reason, and the errors of its peers contain it.
 void WatchedMesh::add_ended_ranks(std::vector<std::string>& texts) const {
-  const NodeBoard& board = *context_.board;
+  const NodeBoard& board = *board_;
   const std::vector<Rank>& ranks = board.ranks();
   for (std::size_t k = 1; k < ranks.size(); ++k) {
     const Rank rank = ranks[(board.own_slot() + k) % ranks.size()];

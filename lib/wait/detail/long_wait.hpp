@@ -47,7 +47,6 @@ class LongWait {
   };
 
   void begin();
-  [[nodiscard]] NodeBoard* board() const;
   [[nodiscard]] record::Wait wait_of_point() const;
   void ask(Seconds grace);
   void receive_answers();

@@ -8,9 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "base/detail/log.hpp"
+#include "node_board.hpp"
 #include "rankmesh/export.hpp"
 #include "rankmesh/wait/rank_names.hpp"
-#include "wait_context.hpp"
 
 namespace rankmesh::detail {
 
@@ -26,14 +27,15 @@ class Watchdog;
 /// object does nothing.
 class RANKMESH_API WatchedMesh {
  public:
-  WatchedMesh(const WaitContext& context, const RankNames& names);
+  WatchedMesh(std::shared_ptr<NodeBoard> board, std::shared_ptr<const Log> log, RankNames names,
+              double stall);
   ~WatchedMesh();
   WatchedMesh(const WatchedMesh&) = delete;
   WatchedMesh& operator=(const WatchedMesh&) = delete;
 
   /// Returns what has to be reported now; usually nothing. The thread calls it.
   [[nodiscard]] std::vector<std::string> reports();
-  [[nodiscard]] const WaitContext& context() const { return context_; }
+  [[nodiscard]] const std::shared_ptr<const Log>& log() const { return log_; }
 
  private:
   [[nodiscard]] std::string stalled_call();
@@ -41,8 +43,10 @@ class RANKMESH_API WatchedMesh {
 
   pid_t process_;
   std::shared_ptr<Watchdog> watchdog_;  // null if its thread could not start
-  const WaitContext context_;
+  const std::shared_ptr<NodeBoard> board_;
+  const std::shared_ptr<const Log> log_;
   const RankNames names_;
+  const double stall_;
   double next_report_;
 };
 
