@@ -11,11 +11,11 @@
 #include "bench.hpp"
 #include "launcher.hpp"
 #include "measure.hpp"
-#include "progress.hpp"
 #include "rankmesh/mesh/libraries.hpp"
 #include "rankmesh/mpi/error.hpp"
 #include "rankmesh/place/tuning.hpp"
 #include "rankmesh/rankmesh.hpp"
+#include "terminal.hpp"
 
 namespace meshinfo {
 

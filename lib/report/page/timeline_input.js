@@ -135,20 +135,13 @@ $("order").addEventListener("change", () => {
   redraw();
 });
 
-function setTheme(theme) {
-  document.documentElement.dataset.theme = theme;
-  readColours();
-  redraw();
-}
-const dark = window.matchMedia("(prefers-color-scheme: dark)");
-dark.addEventListener("change", () => setTheme(dark.matches ? "dark" : "light"));
-$("theme").addEventListener("click", () => setTheme(document.documentElement.dataset.theme === "dark" ? "light" : "dark"));
-
 arrange("node");
 fillHead();
 fillRanks();
-setTheme(dark.matches ? "dark" : "light");
+startTheme(() => {
+  readColours();
+  redraw();
+});
 new ResizeObserver(resize).observe($("scroller"));
 resize();
 showEnd();
-document.documentElement.dataset.ready = "true";

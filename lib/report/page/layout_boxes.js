@@ -1,19 +1,11 @@
 // The boxes and cells in the document. A box that is folded is a cell.
 
-const $ = (id) => document.getElementById(id);
 const MOST_CELLS = 600; // that are shown at first
 const view = { state: 0, family: null, chosen: -1, open: new Set(), colours: new Map() };
 const state = () => picture.states[view.state];
 // A family that the other state lacks is kept by its name.
 const family = () => state().families.find((f) => f.name === view.family) ?? state().families[0];
 const key = (l, unit) => `${l}:${unit}`;
-
-function element(tag, attributes = {}, ...children) {
-  const made = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-  made.append(...children);
-  return made;
-}
 
 // The level whose boxes are marked if a group leaves them: that of the nodes, or that of the box if it is larger.
 const markedLevel = (l) => Math.min(l, picture.node_level);
@@ -152,7 +144,7 @@ function drawLinks() {
   const [x, y] = centre(from);
   for (const mate of mates) {
     const [toX, toY] = centre(mate);
-    const path = document.createElementNS("http://www.w3.org/2000/svg", "path");
+    const path = document.createElementNS(links.namespaceURI, "path");
     path.setAttribute("d", `M${x} ${y}Q${(x + toX) / 2} ${(y + toY) / 2 + 16} ${toX} ${toY}`);
     links.append(path);
   }

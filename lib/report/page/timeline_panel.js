@@ -1,11 +1,4 @@
-// The list of ranks, the tip, and the details of the selected call. Texts of the program are only set as textContent.
-
-function element(name, text = "", attributes = {}) {
-  const made = document.createElement(name);
-  made.textContent = text;
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  return made;
-}
+// The list of ranks, the tip, and the details of the selected call.
 
 // The calls of all members that belong to a call, itself included.
 function membersOf(row, i) {
@@ -52,7 +45,7 @@ function timesText(row, i) {
 
 function describe(row, i) {
   const list = element("dl");
-  const add = (name, value) => list.append(element("dt", name), element("dd", value));
+  const add = (name, value) => list.append(element("dt", {}, name), element("dd", {}, value));
   const times = timesText(row, i);
   add("rank", rankName(row).slice(5) + " on " + row.host);
   add("state", stateText(row, i));
@@ -61,7 +54,7 @@ function describe(row, i) {
   if (!Number.isNaN(row.arrival[i]) && !isOpen(row, i) && !has(row, i, FLAG.beginEstimated)) add("of this waits", duration(Math.max(0, Math.min(row.arrival[i], row.end[i]) - row.begin[i])));
   if (row.group[i] >= 0) {
     const [size, members] = data.groups[row.group[i]];
-    add("group", size + (size === 1 ? " member" : " members") + (members ? ": ranks " + members : ""));
+    add("group", count(size, "member") + (members ? ": ranks " + members : ""));
     if (textOf(row, i).bytes > 0) add("size", bytesText(textOf(row, i).bytes));
     add("carried by", CARRIERS[carrierOf(row, i)]);
   }
@@ -107,22 +100,19 @@ function memberTable(row, i) {
   const table = element("table");
   const size = row.number[i] ? data.groups[row.group[i]][0] : calls.length;
   const waitedFor = calls.length === size && size > 1 && Number.isFinite(row.arrival[i]);
-  table.append(element("caption", calls.length + " of " + size + " members" +
+  table.append(element("caption", {}, calls.length + " of " + size + " members" +
     (waitedFor ? "; the others waited for the last one" : "") + (row.number[i] ? missingText(row, i, calls) : "")));
   const head = element("tr");
   for (const name of ["rank", "host", "begins", "takes", "state"])
-    head.append(element("th", name, name === "begins" || name === "takes" ? { class: "number", scope: "col" } : { scope: "col" }));
+    head.append(element("th", name === "begins" || name === "takes" ? { class: "number", scope: "col" } : { scope: "col" }, name));
   table.append(head);
   for (const [other, c] of calls) {
     const line = element("tr");
-    const go = element("button", rankName(other).slice(5));
-    go.addEventListener("click", () => select(other, c, true));
-    const cell = element("td");
-    cell.append(go);
-    line.append(cell, element("td", other.host));
-    line.append(element("td", "+" + duration(other.begin[c] - first), { class: "number" }));
-    line.append(element("td", has(other, c, FLAG.endEstimated) ? "not recorded" : duration(other.end[c] - other.begin[c]), { class: "number" }));
-    line.append(element("td", textOf(other, c).text === textOf(row, i).text || row.number[i] === 0 ? stateText(other, c) : stateText(other, c) + ", but calls " + textOf(other, c).text));
+    const go = button({}, () => select(other, c, true), rankName(other).slice(5));
+    line.append(element("td", {}, go), element("td", {}, other.host));
+    line.append(element("td", { class: "number" }, "+" + duration(other.begin[c] - first)));
+    line.append(element("td", { class: "number" }, has(other, c, FLAG.endEstimated) ? "not recorded" : duration(other.end[c] - other.begin[c])));
+    line.append(element("td", {}, textOf(other, c).text === textOf(row, i).text || row.number[i] === 0 ? stateText(other, c) : stateText(other, c) + ", but calls " + textOf(other, c).text));
     table.append(line);
   }
   if (calls.length === size && size > 1) table.lastChild.className = "last";
@@ -135,12 +125,12 @@ function select(row, i, moves = false) {
   details.replaceChildren();
   for (const item of document.querySelectorAll("#ranks .selected")) item.classList.remove("selected");
   if (row) {
-    details.append(element("h2", callName(row, i)), describe(row, i), memberTable(row, i));
+    details.append(element("h2", {}, callName(row, i)), describe(row, i), memberTable(row, i));
     $("ranks").children[view.order.indexOf(row)].classList.add("selected");
-    $("status").textContent = rankName(row) + ": " + callName(row, i) + ", " + stateText(row, i) + ", " + timesText(row, i).length;
+    announce(rankName(row) + ": " + callName(row, i) + ", " + stateText(row, i) + ", " + timesText(row, i).length);
     if (moves) reveal(row, i);
   } else {
-    $("status").textContent = "Nothing is selected";
+    announce("Nothing is selected");
   }
   resize();
 }
@@ -155,7 +145,7 @@ function showTip(lines, event) {
   const tip = $("tip");
   tip.hidden = !lines;
   if (!lines) return;
-  tip.replaceChildren(element("b", lines[0]), ...lines.slice(1).map((line) => element("div", line)));
+  tip.replaceChildren(element("b", {}, lines[0]), ...lines.slice(1).map((line) => element("div", {}, line)));
   const box = $("scroller").getBoundingClientRect();
   const x = event.clientX - box.left;
   const y = event.clientY - box.top;
@@ -168,10 +158,9 @@ function fillRanks() {
   list.replaceChildren();
   list.style.height = view.height + "px";
   for (const row of view.order) {
-    const item = element("li", "", row.isFirst ? { class: "first" } : {});
+    const item = element("li", row.isFirst ? { class: "first" } : {});
     item.style.top = row.top + "px";
     item.style.height = row.height + "px";
-    const button = element("button");
     const call = currentCall(row);
     const open = call >= 0 && isOpen(row, call);
     const since = open ? ", for " + duration(row.end[call] - row.begin[call]) : "";
@@ -181,16 +170,13 @@ function fillRanks() {
       ? textOf(row, call).family + "." + textOf(row, call).operation + (row.number[call] ? ", call " + row.number[call] : "")
       : row.activity || presence;
     const kind = open || row.presence === "failed" ? "in open" : "in";
-    button.append(element("b", String(row.rank)), element("span", data.ranks[row.index].coordinates, { class: "place" }), element("span", row.host, { class: "host" }));
-    if (row.process === "stopped" || row.process === "ended") button.append(element("span", row.process, { class: "process" }));
-    button.append(element("span", short, { class: kind }));
-    if (open) button.append(element("span", duration(row.end[call] - row.begin[call]), { class: "since" }));
-    button.title = rankName(row) + " on " + row.host + ", process " + row.pid + " (" + row.process + "): " + now;
-    button.setAttribute("aria-label", button.title);
-    button.addEventListener("click", () => {
-      if (call >= 0) select(row, call, true);
-    });
-    item.append(button);
+    const title = rankName(row) + " on " + row.host + ", process " + row.pid + " (" + row.process + "): " + now;
+    const parts = [["b", "", String(row.rank)], ["span", "place", data.ranks[row.index].coordinates], ["span", "host", row.host]];
+    if (row.process === "stopped" || row.process === "ended") parts.push(["span", "process", row.process]);
+    parts.push(["span", kind, short]);
+    if (open) parts.push(["span", "since", duration(row.end[call] - row.begin[call])]);
+    item.append(button({ title, "aria-label": title }, () => call >= 0 && select(row, call, true),
+      ...parts.map(([tag, name, text]) => element(tag, name ? { class: name } : {}, text))));
     list.append(item);
   }
 }
@@ -200,19 +186,15 @@ function fillHead() {
   const nodes = new Set(rows.map((row) => row.node)).size;
   const calls = rows.reduce((sum, row) => sum + row.begin.length, 0);
   const lost = rows.some((row) => row.lost > 0);
-  document.title = data.mesh + " \u2014 rankmesh timeline";
   $("title").textContent = data.mesh || "rankmesh timeline";
-  $("facts").textContent = [ranks, nodes + (nodes === 1 ? " node" : " nodes"), calls + (lost ? " last calls" : " calls"),
+  $("facts").textContent = [ranks, count(nodes, "node"), calls + (lost ? " last calls" : " calls"),
     duration(timeline.end - timeline.begin), data.opened_at ? "opened " + new Date(data.opened_at / 1e6).toLocaleString() : ""].filter(Boolean).join(" \u00b7 ");
   $("diagnosis").hidden = data.diagnosis.length === 0;
   $("diagnosis").classList.toggle("calm", data.diagnosis.every((sentence) => sentence.startsWith("note: ")));
-  for (const sentence of data.diagnosis) $("diagnosis").firstElementChild.append(element("li", sentence));
-  for (const [value, text] of orders) $("order").append(element("option", text, { value }));
+  for (const [value, text] of orders) $("order").append(element("option", { value }, text));
   for (const family of families) {
-    const button = element("button", "", { "data-find": family + ".", "aria-pressed": "false" });
     const patch = element("i");
     patch.style.background = "var(--c" + colourOf.get(family) + ")";
-    button.append(patch, family);
-    $("families").append(button);
+    $("families").append(element("button", { "data-find": family + ".", "aria-pressed": "false" }, patch, family));
   }
 }

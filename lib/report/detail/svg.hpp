@@ -1,11 +1,30 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The colours and borders of a picture in SVG.
+// What pictures in SVG have in common: texts, colours and borders.
 #pragma once
 
 #include <cstddef>
 #include <string>
 
 namespace rankmesh::report::detail {
+
+/// Returns a text for SVG: it cannot become markup or end an attribute, and control characters
+/// become blanks.
+inline std::string escaped(const std::string& text) {
+  std::string result;
+  for (const char c : text) {
+    if (c == '&')
+      result += "&amp;";
+    else if (c == '<')
+      result += "&lt;";
+    else if (c == '>')
+      result += "&gt;";
+    else if (c == '"')
+      result += "&quot;";
+    else
+      result += static_cast<unsigned char>(c) < ' ' ? ' ' : c;
+  }
+  return result;
+}
 
 /// The number of colours, after which they repeat.
 inline constexpr std::size_t svg_colours = 12;

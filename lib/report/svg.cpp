@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "detail/svg_style.hpp"
+#include "detail/svg.hpp"
 
 #include <array>
 

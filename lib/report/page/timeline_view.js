@@ -8,7 +8,6 @@ const ROW = IS_DENSE ? 22 : 32; // of the calls that block
 const STRIP = !IS_DENSE && rows.some((row) => row.marks.length > 0) ? 14 : 0; // of the texts of marks
 
 const view = { begin: timeline.begin, end: timeline.end, selected: null, hovered: null, find: "" };
-const $ = (id) => document.getElementById(id);
 
 const orders = [["node", "node and coordinates"], ["rank", "rank"]];
 for (const name of rows.length ? rows[0].coordinates.keys() : []) orders.splice(1, 0, [name, name]);

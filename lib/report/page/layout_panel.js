@@ -1,13 +1,7 @@
 // The buttons, the search, the selected rank, and the keys.
 
-const announce = (text) => ($("status").textContent = text);
-
 function fillButtons(place, names, pressed, press) {
-  place.replaceChildren(...names.map((name, i) => {
-    const button = element("button", { "aria-pressed": String(i === pressed) }, name);
-    button.addEventListener("click", () => press(i));
-    return button;
-  }));
+  place.replaceChildren(...names.map((name, i) => button({ "aria-pressed": String(i === pressed) }, () => press(i), name)));
 }
 
 function showTools() {
@@ -58,10 +52,9 @@ function showDetails() {
   const rows = state().families.map((f) => {
     const groups = groupsOf(state(), f);
     const members = groups[rank] < 0 ? [] : [...groups.keys()].filter((r) => groups[r] === groups[rank]);
-    const button = element("button", { "aria-pressed": String(f === family()) }, f.name);
-    button.addEventListener("click", () => chooseFamily(f.name));
+    const choose = button({ "aria-pressed": String(f === family()) }, () => chooseFamily(f.name), f.name);
     const node = picture.levels[picture.node_level];
-    return element("tr", {}, element("td", {}, button), element("td", {}, groups[rank] < 0 ? "-" : String(groups[rank])),
+    return element("tr", {}, element("td", {}, choose), element("td", {}, groups[rank] < 0 ? "-" : String(groups[rank])),
       element("td", {}, ranksText(members)), element("td", {}, members.length ? count(nodesOf(members), node.name, node.plural) : ""));
   });
   panel.append(element("table", {}, element("tr", {}, ...["name", "group", "ranks", "in"].map((title) => element("th", {}, title))), ...rows));
@@ -109,9 +102,8 @@ function search(text) {
 }
 
 function start() {
-  $("title").textContent = document.title = picture.title;
+  $("title").textContent = picture.title;
   $("machine").textContent = picture.machine;
-  $("notes").append(...picture.notes.map((note) => element("li", {}, note)));
   const box = picture.levels[picture.node_level].name;
   $("legend-inside").textContent = `its groups lie inside one ${box}`;
   $("legend-leaves").textContent = `a group leaves its ${box}, or the folded box`;
@@ -120,10 +112,7 @@ function start() {
   $("depth").append(...names.map((name, l) => element("option", l === depth ? { value: l, selected: "" } : { value: l }, name)));
   $("depth").addEventListener("change", () => showLevel(Number($("depth").value)));
   $("find").addEventListener("change", () => { if ($("find").value.trim()) search($("find").value.trim()); });
-  $("theme").addEventListener("click", () => {
-    document.documentElement.dataset.theme = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
-  });
-  if (matchMedia("(prefers-color-scheme: dark)").matches) document.documentElement.dataset.theme = "dark";
+  startTheme(() => {});
   $("boxes").addEventListener("click", (event) => {
     const fold = event.target.closest("[data-fold]");
     if (fold) return toggle(...fold.dataset.fold.split(":").map(Number));
@@ -145,7 +134,6 @@ function start() {
   addEventListener("resize", drawLinks);
   showTools();
   showLevel(depth);
-  document.documentElement.dataset.ready = "true";
 }
 
 start();

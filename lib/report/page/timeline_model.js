@@ -1,6 +1,5 @@
 // The data of the page: ranks, their calls, and the calls that belong together.
 
-const data = JSON.parse(document.getElementById("data").textContent);
 const STATES = ["issued", "inside", "ended", "failed"];
 const CARRIERS = ["local copies", "shared memory", "MPI", "NCCL", ...data.transports];
 const FLAG = { beginEstimated: 4, endEstimated: 8, asynchronous: 16, captured: 32, awaitsAll: 64, wait: 256 };

@@ -1,6 +1,6 @@
 // What is drawn: the boxes of the machine, and the group of each rank in each family and state.
 
-const picture = JSON.parse(document.getElementById("data").textContent);
+const picture = data;
 const LEVELS = picture.levels.length; // the level of ranks
 const COLOURS = 12;
 
@@ -111,5 +111,3 @@ function ranksText(ranks) {
   }
   return parts.join(",");
 }
-
-const count = (number, one, many = one + "s") => `${number} ${number === 1 ? one : many}`;
