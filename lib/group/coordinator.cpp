@@ -79,9 +79,15 @@ std::unique_ptr<GroupCoordinator> GroupAccess::make(std::string name,
       std::move(name), std::move(connection), std::move(runtime))}};
 }
 
-void GroupAccess::run(GroupCoordinator& group, const Call& call) { group.run(Call{call}); }
+void GroupAccess::run(GroupCoordinator& group, const Call& call) {
+  Call own = call;
+  own.family = group.family_;
+  group.dispatcher_->run(own);
+}
 Work GroupAccess::start(GroupCoordinator& group, const Call& call, std::shared_ptr<void> kept) {
-  return group.start(Call{call}, std::move(kept));
+  Call own = call;
+  own.family = group.family_;
+  return group.dispatcher_->start(own, std::move(kept));
 }
 Work GroupAccess::start(GroupCoordinator& group, const SequenceDescription& description,
                         std::unique_ptr<MessageSequence> sequence) {
@@ -108,16 +114,16 @@ Connection& GroupAccess::connection(const GroupCoordinator& group) {
 }  // namespace detail
 
 GroupCoordinator::GroupCoordinator(std::unique_ptr<detail::CallDispatcher> dispatcher)
-    : NearMisses{std::move(dispatcher)} {}
+    : CallIssuer{std::move(dispatcher)} {}
 GroupCoordinator::~GroupCoordinator() = default;
 
 const std::string& GroupCoordinator::name() const noexcept { return dispatcher_->name(); }
 const RankSet& GroupCoordinator::ranks() const noexcept {
   return dispatcher_->connection().group.ranks;
 }
-Rank GroupCoordinator::rank() const noexcept { return dispatcher_->runtime()->facts.rank; }
+Rank GroupCoordinator::rank() const noexcept { return dispatcher_->runtime()->rank; }
 std::int32_t GroupCoordinator::local_rank() const noexcept {
-  return dispatcher_->runtime()->facts.local_rank;
+  return dispatcher_->runtime()->local_rank;
 }
 
 MPI_Comm GroupCoordinator::native_mpi() const {

@@ -2,6 +2,7 @@
 // Reductions with a function that the program passes.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -34,6 +35,12 @@ concept WritableHostValues =
 template <class F, class T>
 concept ReductionFunction =
     std::is_invocable_r_v<T, std::remove_reference_t<F>&, const T&, const T&>;
+
+/// A ReductionFunction for an input and an output, which have the same element type.
+template <class F, class In, class Out>
+concept MatchingReduction =
+    std::same_as<std::ranges::range_value_t<In>, std::ranges::range_value_t<Out>> &&
+    ReductionFunction<F, std::ranges::range_value_t<Out>>;
 
 /// A type-erased ReductionFunction, as transports use it. Each element has `element_bytes` bytes.
 class UserReduction {
