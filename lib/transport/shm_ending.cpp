@@ -72,7 +72,7 @@ void ShmTransport::end_early() {
   if (state == Finding::gave_up) throw PeerError{text, detail::peer_hint};
   std::vector<Rank> missing{finding.missing, finding.missing + finding.missing_count};
   // A member that comes too late was missing itself, but it wants to know whom to look for.
-  if (missing.size() > 1) std::erase(missing, place_.ranks.at(place_.self));
+  if (missing.size() > 1) std::erase(missing, place_.members.ranks.at(place_.self));
   if (state == Finding::ended) throw PeerError{text, detail::peer_hint, std::move(missing)};
   if (state == Finding::timed_out)
     throw TimeoutError{text, detail::timeout_hint(static_cast<TimeLimit>(finding.limit)),
