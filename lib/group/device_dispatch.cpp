@@ -14,7 +14,7 @@ namespace rankmesh::detail {
 
 DeviceTransport& CallDispatcher::device(std::string_view operation) const {
   if (DeviceTransport* device = connection_->device()) return *device;
-  const std::string& why = runtime_->facts.why_no_device;
+  const std::string& why = runtime_->why_no_device;
   if (!why.empty())
     throw NoDeviceError{fmt::format("{}.{} on device memory: there is no device transport: {}",
                                     name_, operation, why),

@@ -17,6 +17,8 @@ GroupMembers group_members(const GroupDescription& group, const ControlPlane& co
           GroupKey{hash_bytes(group.identity + group.ranks.to_string()).low, control.key_of_mesh}};
 }
 
+namespace {
+
 HostTransports host_transports(const GroupDescription& group, const mpi::CommunicatorView& comm,
                                const MeshOptions& options, const ControlPlane& control,
                                SharedTransport shared, ProgramTransports own) {
@@ -69,6 +71,18 @@ HostTransports host_transports(const GroupDescription& group, const mpi::Communi
   }
   add_program_transports(transports, std::move(own), comm, options);
   return transports;
+}
+
+}  // namespace
+
+std::shared_ptr<Connection> connect(GroupDescription group, GroupCommunicator comm,
+                                    const MeshOptions& options, const ControlPlane& control,
+                                    SharedTransport shared, ProgramTransports own,
+                                    Recordings recordings) {
+  HostTransports host =
+      host_transports(group, comm.view, options, control, std::move(shared), std::move(own));
+  return std::make_shared<Connection>(std::move(group), std::move(comm.owned), comm.view,
+                                      std::move(host), nullptr, std::move(recordings));
 }
 
 }  // namespace rankmesh::detail

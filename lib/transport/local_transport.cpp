@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "detail/clear_output.hpp"
 #include "detail/record_call.hpp"
 #include "detail/wrong_length.hpp"
 #include "shm/inbox.hpp"
@@ -18,7 +19,9 @@ class CompletedOperation final : public Pending {
   [[nodiscard]] bool is_polled() const override { return false; }
 };
 
-void copy_bytes(const LocalCopy& copy) {
+void carry(const Call& call) {
+  if (facts_of(call.operation).excludes_own) return detail::clear_output(call);
+  const LocalCopy copy = local_copy(call);
   if (copy.out.count > 0)
     std::memcpy(copy.out.data, copy.in.data, static_cast<std::size_t>(copy.out.bytes()));
 }
@@ -91,15 +94,14 @@ bool LocalTransport::supports(const Call& call) const {
 void LocalTransport::run(const Call& call, Waiter& waiter) {
   if (is_point_to_point(call.operation)) return run_message(call, waiter);
   ++calls_;
-  if (waiter.recording == nullptr || waiter.recording->record == nullptr)
-    return copy_bytes(local_copy(call));
+  if (waiter.recording == nullptr || waiter.recording->record == nullptr) return carry(call);
   // The call cannot wait, so no time is taken for it.
   record::format::Header& header = *waiter.recording->record;
   const std::uint64_t next = detail::next_of(header);
   record::format::Entry& entry = detail::add_entry(header, next, detail::describe_completely(call),
                                                    waiter.recording->group | calls_);
   if (detail::is_sampled(header, next)) detail::take_time(header, entry);
-  copy_bytes(local_copy(call));
+  carry(call);
   detail::set_state(header, entry, record::State::ended);
 }
 
@@ -125,7 +127,7 @@ std::optional<std::int64_t> LocalTransport::arrived(RankInGroup from, int tag) {
 std::unique_ptr<Pending> LocalTransport::start(const Call& call) {
   if (is_point_to_point(call.operation)) return std::make_unique<MessageToItself>(call, *inbox_);
   ++calls_;
-  copy_bytes(local_copy(call));
+  carry(call);
   return std::make_unique<CompletedOperation>();
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "detail/clear_output.hpp"
 #include "detail/mpi_call.hpp"
 #include "detail/mpi_message.hpp"
 #include "detail/record_call.hpp"
@@ -21,13 +22,13 @@ namespace {
 
 using mpi::check;
 
-// Divides the sums of an average. MPI has no operation for averages.
-void finish_average(const Call& call, int rank, int size) {
-  if (call.reduction != ReduceOp::avg) return;
-  const bool has_result = call.operation == Operation::all_reduce ||
-                          call.operation == Operation::reduce_scatter ||
-                          (call.operation == Operation::reduce && call.root.value() == rank);
-  if (has_result) detail::divide(call.out.type, call.out.data, call.out.count, size);
+// Does what MPI does not: divides the sums of an average, and sets the first result of an
+// exclusive scan.
+void finish(const Call& call, int rank, int size) {
+  if (rank == 0 && facts_of(call.operation).excludes_own) return detail::clear_output(call);
+  if (call.reduction == ReduceOp::avg && reduces(call.operation) &&
+      has_output(call.operation, call.root.value() == rank))
+    detail::divide(call.out.type, call.out.data, call.out.count, size);
 }
 
 // What identifies a call on the board: collectives are counted, messages have two ends and a tag.
@@ -68,7 +69,7 @@ class MpiCollective final : public Pending {
     if (done == 0) return false;
     complete_ = true;
     if (user_) check_user(*user_);
-    finish_average(call_, rank_, size_);
+    finish(call_, rank_, size_);
     return true;
   }
   [[nodiscard]] bool is_in_mpi() const override { return !complete_; }
@@ -150,7 +151,7 @@ void MpiTransport::carry(const Call& call) {
   if (is_point_to_point(call.operation)) return detail::run_message(call, comm_, largest_count_);
   detail::MpiCall issue{call, comm_, largest_count_, nullptr};
   issue();
-  finish_average(call, comm_.rank(), comm_.size());
+  finish(call, comm_.rank(), comm_.size());
   if (call.user != nullptr) check_user(*call.user);
 }
 

@@ -148,8 +148,8 @@ detail::BlockCounts ShmTransport::counts_at(std::uint64_t step) const {
   const shm::Engine::Published own = engine_.published(engine_.group().self, step);
   const rankmesh::Operation operation = own.call.operation();
   std::vector<const std::byte*> words(size, nullptr);
-  const std::size_t counts = sizeof(detail::CallWord) *
-                             (1 + (operation == rankmesh::Operation::all_to_all ? 2 * size : size));
+  const auto counts = sizeof(detail::CallWord) * static_cast<std::size_t>(detail::v_form_words(
+                                                     operation, static_cast<std::int64_t>(size)));
   // The first step of a v-form in shared memory is a whole slot, which begins with the counts.
   const bool is_meeting = own.call.has(CallDescriptor::meeting);
   const std::size_t bytes = is_meeting ? counts : engine_.group().slot_bytes;

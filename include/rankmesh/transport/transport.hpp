@@ -38,11 +38,10 @@ class RANKMESH_API Pending {
   /// Returns whether MPI has begun the operation, so that it may use the buffers until the
   /// operation is complete.
   [[nodiscard]] virtual bool is_in_mpi() const { return false; }
-  /// Returns whether this member must call test() again, so that other members can continue. False
-  /// if MPI carries out the rest of the operation by itself, inside any of its functions. rankmesh
-  /// asks once, when the operation has been started. While a polled operation is in flight, this
-  /// rank does not block inside MPI. The only exception are collectives whose members have all
-  /// arrived.
+  /// Returns whether the operation needs further calls of test(), so that other members may wait
+  /// for them. It is false if MPI carries out the rest by itself, inside any of its functions.
+  /// rankmesh asks once, when the operation has been started. While an operation needs test(), this
+  /// rank blocks inside MPI only in collectives whose members have all arrived.
   [[nodiscard]] virtual bool is_polled() const { return true; }
   /// Makes progress without MPI, as far as that is possible. In contrast to the other functions,
   /// another thread may call it while the thread that uses the mesh is blocked inside MPI. For the
@@ -140,8 +139,8 @@ class RANKMESH_API Transport {
     return std::nullopt;
   }
 
-  /// Returns whether run() waits for late members through its Waiter. If not, it may block inside
-  /// MPI until they come.
+  /// Returns whether run() waits for late members through its Waiter. If not, run() may block
+  /// inside MPI until they have come.
   [[nodiscard]] virtual bool is_polled(const Call& call) const {
     (void)call;
     return false;

@@ -23,7 +23,7 @@
 namespace rankmesh {
 
 /// Carries every collective of members that share a node, except arithmetic on 16- and 8-bit floats
-/// (see LoweredCall) and functions of the program. Buffers of any size are copied through the
+/// (see ScratchCall) and functions of the program. Buffers of any size are copied through the
 /// segment in pieces. Buffers in symmetric memory are not copied, and large buffers are read
 /// directly if the system allows it. Blocking v-forms with large blocks are compared here, and
 /// another transport carries them. Carries small messages between two members, and announces and
