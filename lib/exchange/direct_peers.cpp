@@ -59,7 +59,7 @@ bool has_short_runs(const MessageStream& stream) {
 }  // namespace
 
 void take_direct_streams(RedistributionState& state) {
-  const auto& memory = GroupAccess::runtime(state.group).facts.node_memory;
+  const auto& memory = GroupAccess::runtime(state.group).node_memory;
   // Sums are formed in the order of the streams, but direct reads come in any order.
   if (memory == nullptr || state.tensors.have_sums()) return;
   // Two pieces for each peer take half of the memory at most.

@@ -70,7 +70,7 @@ bool has_ended(std::unique_ptr<Pending>& pending) {
 }
 
 NodeMemory& memory_of(const RedistributionState& state) {
-  return *GroupAccess::runtime(state.group).facts.node_memory;
+  return *GroupAccess::runtime(state.group).node_memory;
 }
 
 }  // namespace
@@ -286,7 +286,7 @@ void DirectReceive::gather() {
   if (code_of_number != 0 || transfer != offer_.number) return;
   const auto& runtime = GroupAccess::runtime(state_.group);
   const auto& ranks = GroupAccess::connection(state_.group).group.ranks;
-  rankmesh::detail::throw_unreadable(runtime.control->names(runtime.facts.rank),
+  rankmesh::detail::throw_unreadable(runtime.control->names(runtime.rank),
                                      runtime.control->names(ranks.at(of_.stream.peer.value())),
                                      code);
 }
