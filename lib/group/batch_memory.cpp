@@ -38,7 +38,7 @@ std::optional<std::size_t> BatchMemory::Ranges::find(const MemoryUse::Range& ran
   auto next = map_.upper_bound(range.first);
   if (next != map_.end() && before(next->first, range.second)) return next->second.number;
   if (next == map_.begin()) return std::nullopt;
-  const Entry& previous = std::prev(next)->second;
+  const UsedMemory& previous = std::prev(next)->second;
   return before(range.first, previous.end) ? std::optional{previous.number} : std::nullopt;
 }
 
@@ -52,7 +52,7 @@ void BatchMemory::Ranges::add(MemoryUse::Range range, std::size_t number) {
       continue;
     }
     const std::byte* stop = next == map_.end() ? end : std::min(end, next->first, before);
-    map_.emplace_hint(next, begin, Entry{stop, number});
+    map_.emplace_hint(next, begin, UsedMemory{stop, number});
     begin = stop;
   }
 }

@@ -44,11 +44,11 @@ bool CallLock::enter_slowly(MeshRuntime& runtime) {
   if (InFunction::is_entered())
     throw UsageError{fmt::format("a function that an operation calls uses a mesh that is in a call "
                                  "(rank {})",
-                                 runtime.facts.rank.value()),
+                                 runtime.rank.value()),
                      "use another mesh in this function, or use the mesh after the operation"};
-  throw UsageError{fmt::format("two threads use one mesh at the same time (rank {})",
-                               runtime.facts.rank.value()),
-                   "issue all operations from one thread, or guard the mesh with a mutex"};
+  throw UsageError{
+      fmt::format("two threads use one mesh at the same time (rank {})", runtime.rank.value()),
+      "issue all operations from one thread, or guard the mesh with a mutex"};
 }
 
 CallDispatcher::CallDispatcher(std::string name, std::shared_ptr<Connection> connection,
@@ -56,7 +56,7 @@ CallDispatcher::CallDispatcher(std::string name, std::shared_ptr<Connection> con
     : name_{std::move(name)},
       connection_{std::move(connection)},
       runtime_{std::move(runtime)},
-      self_{connection_->group.ranks.index_of(runtime_->facts.rank).value()},
+      self_{connection_->group.ranks.index_of(runtime_->rank).value()},
       size_{connection_->size()},
       router_{runtime_->routes, connection_->host(), connection_->group,
               connection_->group.name_in_routes(name_)} {
@@ -200,7 +200,7 @@ void CallDispatcher::route(const Call& call) {
 void CallDispatcher::run_on_host(const Call& call) {
   Transport& transport = transport_for(call);
   if (transport.is_polled(call)) return transport.run(call, *this);
-  if (runtime_->facts.deadline) return run_polled(call);
+  if (runtime_->deadline) return run_polled(call);
   if (runtime_->slow_path.any()) return run_in_mpi_beside_polled(call, transport);
   transport.run(call, *this);
 }
@@ -248,7 +248,7 @@ void CallDispatcher::run_on_scratch(const Call& call) {
 }
 
 void CallDispatcher::run_polled(const Call& call) {
-  const std::uint64_t number = is_point_to_point(call.operation) ? 0 : connection_->next_call();
+  const std::uint64_t number = next_number(call);
   Transport& transport = transport_for(call);
   RecordedCall recorded = record(call, number, transport, 0);
   finish(call, number, transport.start(call));
@@ -290,9 +290,9 @@ void CallDispatcher::await(WaitPoint point, const std::function<bool()>& done) {
 
 // Polls until `done` returns true.
 void CallDispatcher::poll(WaitPoint point, const std::function<bool()>& done) {
-  if (runtime_->facts.deadline) point.limit = TimeLimit::deadline;
+  if (runtime_->deadline) point.limit = TimeLimit::deadline;
   runtime_->control->monitor.wait(
-      done, point, Deadline{runtime_->facts.deadline.value_or(connection_->group.timeout)});
+      done, point, Deadline{runtime_->deadline.value_or(connection_->group.timeout)});
 }
 
 void CallDispatcher::start_on_host(const Call& call, AsyncOperation& operation) {
@@ -326,7 +326,7 @@ Work CallDispatcher::start_checked(const Call& call, std::shared_ptr<void> kept)
                      "use the form without _async: operations of a batch are always asynchronous"};
   if (is_batched) runtime_->batch.reserve_memory(call, *this);
   auto operation = std::make_shared<AsyncOperation>();
-  const std::uint64_t number = is_point_to_point(call.operation) ? 0 : connection_->next_call();
+  const std::uint64_t number = next_number(call);
   operation->connection = connection_;
   operation->point = point_of(call, number);
   operation->stream = call.stream;
@@ -360,10 +360,10 @@ Work CallDispatcher::start_checked(const Call& call, std::shared_ptr<void> kept)
 }
 
 RouteExplanation CallDispatcher::explain(const Call& call, bool capture) const {
-  std::string why_no_device = runtime_->facts.why_no_device;
+  std::string why_no_device = runtime_->why_no_device;
   if (why_no_device.empty()) why_no_device = "its NCCL communicator is not open";
   const auto of = [&](const Call& form) {
-    return router_.explain(runtime_->facts.routes, connection_->host(), connection_->device(), form,
+    return router_.explain(runtime_->route_rules, connection_->host(), connection_->device(), form,
                            capture, why_no_device);
   };
   RouteExplanation explanation = of(call);

@@ -121,9 +121,9 @@ const std::string& GroupCoordinator::name() const noexcept { return dispatcher_-
 const RankSet& GroupCoordinator::ranks() const noexcept {
   return dispatcher_->connection().group.ranks;
 }
-Rank GroupCoordinator::rank() const noexcept { return dispatcher_->runtime()->facts.rank; }
+Rank GroupCoordinator::rank() const noexcept { return dispatcher_->runtime()->rank; }
 std::int32_t GroupCoordinator::local_rank() const noexcept {
-  return dispatcher_->runtime()->facts.local_rank;
+  return dispatcher_->runtime()->local_rank;
 }
 
 MPI_Comm GroupCoordinator::native_mpi() const {

@@ -26,35 +26,19 @@ std::vector<std::int64_t> numbers_in(const std::string& coordinates) {
   return result;
 }
 
-/// The begin of every call as it is drawn.
-class Begins {
- public:
-  Begins(std::span<const Record> records, const std::vector<std::vector<Bar>>& bars) {
-    for (std::size_t r = 0; r < records.size(); ++r) {
-      begins_.emplace_back(records[r].calls.size());
-      for (const Bar& bar : bars[r])
-        if (bar.call != Bar::wait) begins_[r][bar.call] = bar.begin;
-    }
-  }
-  [[nodiscard]] Time of(CallIndex index) const { return begins_[index.record][index.call]; }
-
- private:
-  std::vector<std::vector<Time>> begins_;
-};
-
-void add_arrows_of_meeting(std::span<const Record> records, const record::Meeting& meeting,
-                           const Begins& begins, std::vector<Arrow>& arrows) {
+void add_arrows_of_meeting(const Timeline& timeline, const record::Meeting& meeting,
+                           std::vector<Arrow>& arrows) {
   if (meeting.calls.size() < 2 || !meeting.agrees) return;
   const auto call_of = [&](CallIndex index) -> const Call& {
-    return records[index.record].calls[index.call];
+    return timeline.records[index.record].calls[index.call];
   };
   const Call& first = call_of(meeting.calls.front());
   const Awaited awaited = facts_of(first.descriptor.operation()).awaited;
   const auto place = [&](CallIndex index) {
-    const Record& record = records[index.record];
+    const Record& record = timeline.records[index.record];
     return record.groups[call_of(index).group].ranks.find(record.rank);
   };
-  const auto begin = [&](CallIndex index) { return begins.of(index); };
+  const auto begin = [&](CallIndex index) { return timeline.bar_of(index).begin; };
   const auto last = std::ranges::max(meeting.calls, {}, begin);
   const auto last_up_to = [&](CallIndex to) {
     return std::ranges::max(meeting.calls, {}, [&](CallIndex index) {
@@ -94,14 +78,28 @@ std::size_t lanes_of(std::span<const Bar> bars) {
   return lanes;
 }
 
-std::vector<Arrow> arrows_of(std::span<const Record> records,
-                             const std::vector<std::vector<Bar>>& bars,
-                             const record::Matching& matching) {
-  const Begins begins{records, bars};
+Timeline::Timeline(std::span<const Record> of) : records{of}, matching{of} {
+  for (std::size_t r = 0; r < records.size(); ++r) {
+    bars.push_back(bars_of(records, r, matching));
+    places.emplace_back(records[r].calls.size());
+    for (std::size_t b = 0; b < bars[r].size(); ++b)
+      if (bars[r][b].call != Bar::wait) places[r][bars[r][b].call] = b;
+  }
+}
+
+std::optional<Time> Timeline::begin() const {
+  std::optional<Time> first;
+  for (const auto& of_rank : bars)
+    if (!of_rank.empty())
+      first = std::min(first.value_or(of_rank.front().begin), of_rank.front().begin);
+  return first;
+}
+
+std::vector<Arrow> arrows_of(const Timeline& timeline) {
   std::vector<Arrow> arrows;
-  for (const record::Meeting& meeting : matching.meetings())
-    add_arrows_of_meeting(records, meeting, begins, arrows);
-  for (const record::Message& message : matching.messages())
+  for (const record::Meeting& meeting : timeline.matching.meetings())
+    add_arrows_of_meeting(timeline, meeting, arrows);
+  for (const record::Message& message : timeline.matching.messages())
     arrows.push_back({message.send, message.receive});
   return arrows;
 }

@@ -105,8 +105,10 @@ class MpiCollective final : public Pending {
 
 }  // namespace
 
-MpiTransport::MpiTransport(const mpi::CommunicatorView& comm, std::int64_t largest_count)
-    : comm_{comm},
+MpiTransport::MpiTransport(const mpi::CommunicatorView& comm, std::int64_t largest_count,
+                           std::uint64_t* calls)
+    : calls_{calls},
+      comm_{comm},
       largest_count_{std::clamp<std::int64_t>(largest_count, 1, std::numeric_limits<int>::max())},
       is_foreign_{!mpi::returns_errors(comm.native())} {}
 
@@ -118,19 +120,22 @@ void MpiTransport::validate(const Call& call) const {
   if (call.has_blocks()) detail::require_int_blocks(call);
 }
 
+// Returns the number of a collective that begins.
+std::uint64_t MpiTransport::count(const Call& call) {
+  return calls_ == nullptr || is_point_to_point(call.operation) ? 0 : ++*calls_;
+}
+
 void MpiTransport::run(const Call& call, Waiter& waiter) {
-  const bool is_message = is_point_to_point(call.operation);
-  detail::RecordedCall recorded =
-      detail::record_call(waiter, call, is_message ? 0 : calls_ + 1, carrier());
   mpi::require_not_finalised();
-  if (!is_message) ++calls_;
+  const std::uint64_t number = count(call);
+  detail::RecordedCall recorded = detail::record_call(waiter, call, number, carrier());
   recorded.enter();
   try {
     if (waiter.published_call == nullptr) {
       carry(call);
     } else {
       const detail::BoardEntry entry{*waiter.published_call, waiter.label, call.operation,
-                                     number_of(call, calls_)};
+                                     number_of(call, number)};
       carry(call);
     }
   } catch (const detail::WrongLength& error) {
@@ -166,7 +171,7 @@ std::unique_ptr<Pending> MpiTransport::start(const Call& call) {
   mpi::require_not_finalised();
   if (is_point_to_point(call.operation))
     return std::make_unique<detail::MpiMessage>(call, comm_, largest_count_, is_foreign_);
-  ++calls_;
+  count(call);
   return std::make_unique<MpiCollective>(call, comm_, largest_count_, is_foreign_);
 }
 

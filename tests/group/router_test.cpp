@@ -59,9 +59,8 @@ class Recorder final : public Transport {
 struct Fixture {
   explicit Fixture(std::string_view routes, std::int64_t largest = 1 << 30,
                    std::int32_t nodes = 1) {
-    detail::MeshFacts facts{.rank = Rank{1},
-                            .routes = RouteTable::parse(routes, RouteSource::code, "test")};
-    facts.routes.append(
+    RouteTable rules = RouteTable::parse(routes, RouteSource::code, "test");
+    rules.append(
         RouteTable::parse("*.*:host=mpi; *.*:device=nccl", RouteSource::builtin, "default"));
     detail::GroupDescription description;
     description.families = {0};
@@ -76,9 +75,9 @@ struct Fixture {
     connection = std::make_shared<detail::Connection>(std::move(description), mpi::Communicator{},
                                                       mpi::CommunicatorView{MPI_COMM_SELF},
                                                       std::move(host), nullptr);
-    group = detail::GroupAccess::make(
-        "tp", connection,
-        std::make_shared<detail::MeshRuntime>(std::move(facts), nullptr, nullptr));
+    const auto runtime = std::make_shared<detail::MeshRuntime>(nullptr, std::move(rules), nullptr);
+    runtime->rank = Rank{1};
+    group = detail::GroupAccess::make("tp", connection, runtime);
   }
 
   std::string last() const { return log.empty() ? "nothing" : log.back(); }

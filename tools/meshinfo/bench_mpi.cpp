@@ -7,9 +7,9 @@
 #include "bench.hpp"
 #include "launcher.hpp"
 #include "measure.hpp"
-#include "progress.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/rankmesh.hpp"
+#include "terminal.hpp"
 
 namespace meshinfo {
 

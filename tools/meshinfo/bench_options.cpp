@@ -7,9 +7,9 @@
 
 #include "bench.hpp"
 #include "command_model.hpp"
-#include "progress.hpp"
 #include "rankmesh/base/detail/suggest.hpp"
 #include "rankmesh/base/error.hpp"
+#include "terminal.hpp"
 
 namespace meshinfo {
 
@@ -187,6 +187,17 @@ bool is_measured(const rankmesh::GroupFamily& family, std::int64_t world_size,
                         std::ranges::find(options.names, family.name()) != options.names.end();
   return is_asked && family.group_size() > 1 &&
          family.coverage(world_size) != rankmesh::Coverage::overlapping;
+}
+
+std::string take_picture(OutputOptions& options) {
+  if (!options.path.ends_with(".svg")) return {};
+  return std::exchange(options.path, {});
+}
+
+void draw(const rankmesh::report::Document& document, const rankmesh::report::CurveColumns& columns,
+          const std::string& title, Output& output) {
+  output.write(rankmesh::report::curves_svg(document.table, columns, title));
+  output.finish();
 }
 
 }  // namespace meshinfo

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "bench_values.hpp"
+#include "bench_case.hpp"
 
 #include <algorithm>
 #include <cmath>

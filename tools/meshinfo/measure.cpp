@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "bench_values.hpp"
+#include "bench_case.hpp"
 #include "rankmesh/base/narrow_float.hpp"
 #include "rankmesh/mpi/error.hpp"
 

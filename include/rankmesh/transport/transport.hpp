@@ -145,8 +145,8 @@ class RANKMESH_API Transport {
     (void)call;
     return false;
   }
-  /// Returns whether the transport can carry out the call by copying directly between the members'
-  /// symmetric buffers. If a transport can do so, it is used regardless of the routes.
+  /// Returns whether the members can copy directly between their symmetric buffers in this call. If
+  /// so, this transport carries the call, whatever the routes say.
   [[nodiscard]] virtual bool uses_symmetric_memory(const Call&) const { return false; }
 };
 

@@ -142,7 +142,8 @@ class CallDispatcher final : private Waiter {
   template <class Wait>
   void breaking_group(Wait&& wait);
   [[nodiscard]] Transport& transport_for(const Call& call) const;
-  [[nodiscard]] WaitPoint wait_point(const Call& call);
+  /// Returns the number of a call that is issued next; 0 for messages.
+  [[nodiscard]] std::uint64_t next_number(const Call& call) const;
   [[nodiscard]] WaitPoint point_of(const Call& call, std::uint64_t number) const;
   /// Records a call for which this object waits, or an asynchronous call. Transports record the
   /// calls that they run.

@@ -37,6 +37,11 @@ inline CallWord block_word(const Call& call, std::int64_t i) {
   return counts[static_cast<std::size_t>(i - 1)];
 }
 
+/// Returns any word of a call.
+inline CallWord call_word(const Call& call, std::int64_t i) {
+  return i == 0 ? CallWord{call.is_async} : block_word(call, i);
+}
+
 /// Returns whether the counts of two members agree. Counts that belong to a third member are
 /// compared where MPI needs them to be equal.
 /// @param a, b          The numbers of the members in the group, which has `size` members.

@@ -17,7 +17,7 @@ const Blocks* blocks_of(const Call& call) {
   return gathers(algorithm.operation) ? call.out_blocks : call.in_blocks;
 }
 
-/// An Algorithm's `run_small`, see Engine::run_small.
+/// An Algorithm's `run_small`, see algorithms.hpp.
 template <const Algorithm& algorithm>
 [[gnu::flatten]] Outcome run_in_one_step(Engine& engine, Progress& p, const Call& call, int looks) {
   const Group& group = engine.group_;
