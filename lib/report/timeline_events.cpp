@@ -218,26 +218,12 @@ class EventWriter {
   /// this call after the wait is an event of its own inside the call. This event also shows how
   /// long the wait was.
   void write_rest(const Call& call, Time begin, Time end, const Event& place) {
+    const Operation operation = call.descriptor.operation();
     const char* name = "last member arrived";
-    switch (call.descriptor.operation()) {
-      case Operation::broadcast:
-      case Operation::scatter:
-        name = "root arrived";
-        break;
-      case Operation::recv:
-      case Operation::send_recv:
-        name = "message is sent";
-        break;
-      case Operation::barrier:
-      case Operation::reduce:
-      case Operation::all_reduce:
-      case Operation::all_gather:
-      case Operation::reduce_scatter:
-      case Operation::gather:
-      case Operation::all_to_all:
-      case Operation::send:
-        break;
-    }
+    if (facts_of(operation).awaited == Awaited::root)
+      name = "root arrived";
+    else if (operation == Operation::recv || operation == Operation::send_recv)
+      name = "message is sent";
     emit(place, {{"ph", "X"},
                  {"cat", "after the wait"},
                  {"name", name},
@@ -293,7 +279,7 @@ class EventWriter {
     if (call.number != 0) args["number"] = call.number;
     args["count"] = call.descriptor.count;
     args["bytes"] = record::bytes_of(record, call);
-    if (call.descriptor.operation() != Operation::barrier)
+    if (has_data(call.descriptor.operation()))
       args["type"] = std::string{to_string(call.descriptor.type())};
     args["carrier"] = std::string{record::carrier_name(record, call.carrier)};
     args["state"] = std::string{word_of(call.state)};

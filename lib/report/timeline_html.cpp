@@ -23,6 +23,7 @@ enum BarFlag : unsigned {
   end_estimated = 8,
   asynchronous = 16,
   captured = 32,
+  awaits_all = 64,
   wait_flag = 256,
 };
 
@@ -143,6 +144,7 @@ class PageWriter {
     if (bar.is_end_estimated) flags |= end_estimated;
     if (call.is_async) flags |= asynchronous;
     if (call.is_captured) flags |= captured;
+    if (facts_of(call.descriptor.operation()).awaited == Awaited::all) flags |= awaits_all;
     columns.flags.push_back(flags | static_cast<unsigned>(call.carrier) << 9);
     columns.root.push_back(is_root(record, call) ? 1 : 0);
   }

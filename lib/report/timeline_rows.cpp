@@ -26,29 +26,6 @@ std::vector<std::int64_t> numbers_in(const std::string& coordinates) {
   return result;
 }
 
-enum class Awaited : std::uint8_t { all, root, by_root };
-
-Awaited awaited_in(Operation operation) {
-  switch (operation) {
-    case Operation::broadcast:
-    case Operation::scatter:
-      return Awaited::root;
-    case Operation::reduce:
-    case Operation::gather:
-      return Awaited::by_root;
-    case Operation::barrier:
-    case Operation::all_reduce:
-    case Operation::all_gather:
-    case Operation::reduce_scatter:
-    case Operation::all_to_all:
-    case Operation::send:
-    case Operation::recv:
-    case Operation::send_recv:
-      break;
-  }
-  return Awaited::all;
-}
-
 void add_arrows_of_meeting(const Timeline& timeline, const record::Meeting& meeting,
                            std::vector<Arrow>& arrows) {
   if (meeting.calls.size() < 2 || !meeting.agrees) return;
@@ -56,20 +33,31 @@ void add_arrows_of_meeting(const Timeline& timeline, const record::Meeting& meet
     return timeline.records[index.record].calls[index.call];
   };
   const Call& first = call_of(meeting.calls.front());
-  const Awaited awaited = awaited_in(first.descriptor.operation());
-  const auto is_root = [&](CallIndex index) {
+  const Awaited awaited = facts_of(first.descriptor.operation()).awaited;
+  const auto place = [&](CallIndex index) {
     const Record& record = timeline.records[index.record];
-    return record.groups[call_of(index).group].ranks.find(record.rank) ==
-           static_cast<std::int64_t>(first.descriptor.root());
+    return record.groups[call_of(index).group].ranks.find(record.rank);
   };
-  const auto last =
-      std::ranges::max(meeting.calls, {}, [&](CallIndex i) { return timeline.bar_of(i).begin; });
-  const auto root = std::ranges::find_if(meeting.calls, is_root);
-  if (awaited != Awaited::all && root == meeting.calls.end()) return;
-  if (awaited == Awaited::all && !meeting.has_all_members) return;
-  const CallIndex from = awaited == Awaited::root ? *root : last;
-  for (const CallIndex& to : meeting.calls)
-    if (to != from && (awaited != Awaited::by_root || to == *root)) arrows.push_back({from, to});
+  const auto begin = [&](CallIndex index) { return timeline.bar_of(index).begin; };
+  const auto last = std::ranges::max(meeting.calls, {}, begin);
+  const auto last_up_to = [&](CallIndex to) {
+    return std::ranges::max(meeting.calls, {}, [&](CallIndex index) {
+      return std::pair{place(index) <= place(to), begin(index)};
+    });
+  };
+  const auto root = std::ranges::find_if(meeting.calls, [&](CallIndex index) {
+    return place(index) == static_cast<std::int64_t>(first.descriptor.root());
+  });
+  if (has_root(first.descriptor.operation()) ? root == meeting.calls.end()
+                                             : !meeting.has_all_members)
+    return;
+  for (const CallIndex& to : meeting.calls) {
+    const CallIndex from = awaited == Awaited::root      ? *root
+                           : awaited == Awaited::earlier ? last_up_to(to)
+                                                         : last;
+    if (to != from && (awaited != Awaited::all_by_root || to == *root))
+      arrows.push_back({from, to});
+  }
 }
 
 }  // namespace

@@ -5,9 +5,21 @@
 #include <cstring>
 #include <utility>
 
+#include "rankmesh/transport/mpi_transport.hpp"
 #include "wait/detail/small_messages.hpp"
 
 namespace rankmesh::detail {
+
+bool NoteGuard::meet(const Call& call, bool is_async, Waiter& waiter) {
+  waiter.finish(call, ++calls(), MpiTransport{comm_}.start({.operation = Operation::barrier}));
+  return is_async;
+}
+
+std::unique_ptr<Pending> NoteGuard::start_comparison(const Call&, Carry carry) {
+  ++calls();
+  if (carry) carry();
+  return nullptr;
+}
 
 void NoteGuard::refuse(const MismatchError& error) {
   if (failure_ != nullptr) return;  // another member has found it first
@@ -34,7 +46,7 @@ bool NoteGuard::have_all_left() {
 }
 
 void NoteGuard::tell_all(NoteKind kind, std::string_view text, std::uint64_t closed_after) const {
-  Note note;
+  GuardNote note;
   note.mark = members_.key.mark();
   note.kind = kind;
   note.attempt = failed_attempts_ + 1;
@@ -45,8 +57,8 @@ void NoteGuard::tell_all(NoteKind kind, std::string_view text, std::uint64_t clo
 }
 
 void NoteGuard::receive_notes() {
-  while (const auto received = receive_if_arrived<Note>(comm_, members_.key.note_tag())) {
-    const Note& note = received->message;
+  while (const auto received = receive_if_arrived<GuardNote>(comm_, members_.key.note_tag())) {
+    const GuardNote& note = received->message;
     // The attempts to close a mesh are collective, so an attempt that has failed on one rank has
     // failed on all of them.
     if (note.mark != members_.key.mark() || note.attempt <= failed_attempts_) continue;
@@ -54,7 +66,7 @@ void NoteGuard::receive_notes() {
     if (note.kind != NoteKind::finding)
       take(received->from, note, std::move(text));
     else if (failure_ == nullptr)
-      failure_ = std::make_exception_ptr(MismatchError{std::move(text), mismatch_hint, false});
+      failure_ = std::make_exception_ptr(different_calls(std::move(text)));
   }
 }
 

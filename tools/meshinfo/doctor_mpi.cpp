@@ -9,7 +9,7 @@
 #include "launcher.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/base/launcher.hpp"
-#include "rankmesh/mesh/libraries.hpp"
+#include "rankmesh/helpers/libraries.hpp"
 #include "rankmesh/mpi/error.hpp"
 #include "rankmesh/mpi/node.hpp"
 
@@ -18,13 +18,6 @@ namespace {
 
 using rankmesh::mpi::check;
 using rankmesh::report::RankFacts;
-
-std::string mpi_library() {
-  char text[MPI_MAX_LIBRARY_VERSION_STRING];
-  int length = 0;
-  check(MPI_Get_library_version(text, &length), "MPI_Get_library_version");
-  return {text, static_cast<std::size_t>(length)};
-}
 
 }  // namespace
 
@@ -60,7 +53,7 @@ GatheredFacts Job::gather(double timeout) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   facts.rank = rank;
   facts.world_size = size;
-  facts.mpi_library = mpi_library();
+  facts.mpi_library = rankmesh::mpi::library_text();
   watch.begin("finding the ranks of each node, a collective of all ranks");
   const rankmesh::mpi::CommunicatorView world{MPI_COMM_WORLD};
   const rankmesh::Placement placement = rankmesh::mpi::discover_nodes(world);

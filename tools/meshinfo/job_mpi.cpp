@@ -11,7 +11,7 @@
 
 #include "launcher.hpp"
 #include "rankmesh/base/launcher.hpp"
-#include "rankmesh/mesh/libraries.hpp"
+#include "rankmesh/helpers/libraries.hpp"
 #include "rankmesh/mpi/error.hpp"
 #include "rankmesh/rankmesh.hpp"
 
@@ -22,10 +22,7 @@ using rankmesh::mpi::check;
 using rankmesh::report::LiveFacts;
 
 std::optional<rankmesh::LauncherMismatch> mismatch_of(int world_size) {
-  char library[MPI_MAX_LIBRARY_VERSION_STRING];
-  int length = 0;
-  check(MPI_Get_library_version(library, &length), "MPI_Get_library_version");
-  return rankmesh::launcher_mismatch(world_size, {library, static_cast<std::size_t>(length)});
+  return rankmesh::launcher_mismatch(world_size, rankmesh::mpi::library_text());
 }
 
 // Returns the largest values of all ranks, on rank 0.

@@ -18,18 +18,18 @@ namespace rankmesh {
 /// sizes, the ranks, and that the buffers do not overlap. Counts are in elements; n is the size of
 /// the group.
 ///
-/// | operation      | in                 | out                | root        |
-/// |----------------|--------------------|--------------------|-------------|
-/// | broadcast      | -                  | count, everywhere  | the source  |
-/// | reduce         | count              | count, at the root | destination |
-/// | all_reduce     | count              | count              |             |
-/// | all_gather     | count              | n x count          |             |
-/// | reduce_scatter | n x count          | count              |             |
-/// | gather         | count              | n x count, at root | destination |
-/// | scatter        | n x count, at root | count              | the source  |
-/// | all_to_all     | n x count          | n x count          |             |
-/// | send, recv     | count / -          | - / count          |             |
-/// | send_recv      | count              | count, may differ  |             |
+/// | operation         | in                 | out                | root        |
+/// |-------------------|--------------------|--------------------|-------------|
+/// | broadcast         | -                  | count, everywhere  | the source  |
+/// | reduce            | count              | count, at the root | destination |
+/// | all_reduce, scans | count              | count              |             |
+/// | all_gather        | count              | n x count          |             |
+/// | reduce_scatter    | n x count          | count              |             |
+/// | gather            | count              | n x count, at root | destination |
+/// | scatter           | n x count, at root | count              | the source  |
+/// | all_to_all        | n x count          | n x count          |             |
+/// | send, recv        | count / -          | - / count          |             |
+/// | send_recv         | count              | count, may differ  |             |
 ///
 /// In an in-place operation, `in` and `out` are the same memory. In an in-place all_gather or
 /// gather, `in` is this rank's block of `out`. In an in-place scatter, the root's `out` is the
@@ -49,8 +49,8 @@ struct Call {
   /// contains the first pieces of all members, then the second pieces of all members, and so on.
   /// Only all_gather, gather, reduce_scatter and scatter without Blocks use `rows`.
   std::int64_t rows = 1;
-  /// The bucket of a ShardedBuffer that the call gathers or reduces, counted from 1; 0 for other
-  /// calls. It is used only in texts and in comparisons of calls. A call of a bucket has neither
+  /// Which of the caller's buckets the call moves, counted from 1; 0 if the caller does not number
+  /// them. It is used only in texts and in comparisons of calls. A call with a number has neither
   /// Blocks nor rows.
   std::int64_t bucket = 0;
   /// If `user` is not null, it replaces `reduction`, and the counts of the buffers are in bytes.

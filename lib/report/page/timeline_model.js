@@ -2,7 +2,7 @@
 
 const STATES = ["issued", "inside", "ended", "failed"];
 const CARRIERS = ["local copies", "shared memory", "MPI", "NCCL", ...data.transports];
-const FLAG = { beginEstimated: 4, endEstimated: 8, asynchronous: 16, captured: 32, wait: 256 };
+const FLAG = { beginEstimated: 4, endEstimated: 8, asynchronous: 16, captured: 32, awaitsAll: 64, wait: 256 };
 
 // Begins are stored as distances, because these are short.
 function unpack(rank, index) {
@@ -52,10 +52,9 @@ for (const row of rows) {
     else meetings.set(key, [[row, i]]);
   }
 }
-const WITHOUT_ROOT = new Set(["barrier", "all_reduce", "all_gather", "reduce_scatter", "all_to_all"]);
 for (const calls of meetings.values()) {
   const [first, at] = calls[0];
-  if (calls.length !== data.groups[first.group[at]][0] || !WITHOUT_ROOT.has(textOf(first, at).operation)) continue;
+  if (calls.length !== data.groups[first.group[at]][0] || !has(first, at, FLAG.awaitsAll)) continue;
   let last = -Infinity;
   for (const [row, i] of calls) last = Math.max(last, row.begin[i]);
   for (const [row, i] of calls) row.arrival[i] = last;
