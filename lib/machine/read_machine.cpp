@@ -50,7 +50,7 @@ template <class Part>
 using ReadFunction = Part (*)(std::string_view text, std::string_view origin);
 
 // A format with the function that reads it; the other two functions are missing.
-struct Format {
+struct FormatReader {
   std::string_view name;
   ReadFunction<Hosts> hosts;
   ReadFunction<Network> network;
@@ -58,7 +58,7 @@ struct Format {
 };
 
 // In the order of MachineFormat, without `automatic`.
-constexpr std::array<Format, 8> formats{{
+constexpr std::array<FormatReader, 8> formats{{
     {"hostfile", detail::read_hostfile, nullptr, nullptr},
     {"slurm-job", detail::read_slurm_job, nullptr, nullptr},
     {"slurm-conf", nullptr, detail::read_slurm_conf, nullptr},
@@ -80,7 +80,7 @@ void store(std::optional<Part>& to, Part part, std::string_view what, std::strin
 }  // namespace
 
 std::optional<MachineFormat> machine_format(std::string_view name) {
-  const auto* found = std::ranges::find(formats, name, &Format::name);
+  const auto* found = std::ranges::find(formats, name, &FormatReader::name);
   if (found == formats.end()) return std::nullopt;
   return static_cast<MachineFormat>(found - formats.begin() + 1);
 }
@@ -110,7 +110,7 @@ void MachineReader::read(std::string_view text, std::string_view origin, Machine
                                 detail::most_machine_characters),
                     "check that this is the intended file"};
   if (format == MachineFormat::automatic) format = format_of(text);
-  const Format& description = formats.at(static_cast<std::size_t>(format) - 1);
+  const FormatReader& description = formats.at(static_cast<std::size_t>(format) - 1);
   if (description.hosts != nullptr)
     store(parts_->hosts, description.hosts(text, origin), "the hosts", origin);
   if (description.network != nullptr) {

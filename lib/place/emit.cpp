@@ -124,14 +124,14 @@ std::string torchrun_commands(const Machine& machine, std::span<const std::int64
   return text;
 }
 
-struct Format {
+struct LaunchFile {
   std::string_view name;
   std::string (*file)(const Machine& machine, std::span<const std::int64_t> slots);
   fmt::string_view usage;  // {0}: the path of the file, {1}: the number of ranks
 };
 
 // In the order of EmitFormat.
-constexpr std::array<Format, 9> formats{{
+constexpr std::array<LaunchFile, 9> formats{{
     {"openmpi", rank_file, "mpirun -n {1} --rankfile {0} PROGRAM"},
     {"openmpi5", rank_file, "mpirun -n {1} --map-by rankfile:FILE={0} PROGRAM"},
     {"openmpi-seq", hosts_of_ranks, "mpirun -n {1} --hostfile {0} --map-by seq PROGRAM"},
@@ -147,14 +147,14 @@ constexpr std::array<Format, 9> formats{{
 }  // namespace
 
 std::optional<EmitFormat> emit_format(std::string_view name) {
-  const auto* found = std::ranges::find(formats, name, &Format::name);
+  const auto* found = std::ranges::find(formats, name, &LaunchFile::name);
   if (found == formats.end()) return std::nullopt;
   return static_cast<EmitFormat>(found - formats.begin());
 }
 
 std::vector<std::string> emit_format_names() {
   std::vector<std::string> names;
-  for (const Format& format : formats) names.emplace_back(format.name);
+  for (const LaunchFile& format : formats) names.emplace_back(format.name);
   return names;
 }
 
