@@ -243,7 +243,7 @@ void ExchangeGuard::end_departed_call(std::vector<std::string> calls, std::strin
   throw error;
 }
 
-void ExchangeGuard::take(int from, const Note& note, std::string text) {
+void ExchangeGuard::take(int from, const GuardNote& note, std::string text) {
   const auto member = static_cast<std::size_t>(from);
   if (note.kind == NoteKind::departure)
     departures_[member] = {note.closed_after, std::move(text)};
