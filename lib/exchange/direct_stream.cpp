@@ -150,12 +150,12 @@ void DirectReceive::expect_offer() {
        .source = of_.stream.peer});
 }
 
-std::int64_t DirectReceive::test() {
-  if (!has_ended(answer_) || is_lost_ || has_read()) return 0;
-  if (left_ == 0) {
-    if (!has_ended(expected_)) return 0;
-    left_ = offer_.bytes > 0 ? static_cast<std::int64_t>(offer_.bytes) : of_.stream.bytes;
-  }
+void DirectReceive::look() {
+  if (!has_ended(answer_) || is_lost_ || left_ > 0 || has_read() || !has_ended(expected_)) return;
+  left_ = offer_.bytes > 0 ? static_cast<std::int64_t>(offer_.bytes) : of_.stream.bytes;
+}
+
+std::int64_t DirectReceive::read() {
   const std::int64_t bytes = read_turn();
   if (left_ > 0 || is_lost_) return bytes;
   answer_ = state_.messages->start({.operation = Operation::send,
@@ -253,17 +253,17 @@ void DirectReceive::read_addresses(std::size_t tensor) {
   constexpr std::size_t most = 1024;
   first_known_ = tensor;
   addresses_.resize(std::min(most, state_.tensors.size() - tensor));
-  read(offer_.address + tensor * sizeof addresses_[0], addresses_.data(),
-       addresses_.size() * sizeof addresses_[0]);
+  read_memory(offer_.address + tensor * sizeof addresses_[0], addresses_.data(),
+              addresses_.size() * sizeof addresses_[0]);
   if (offer_.strides == 0) return;
   const std::size_t axes = state_.tensors.most_axes();
   strides_.resize(addresses_.size() * axes);
-  read(offer_.strides + tensor * axes * sizeof strides_[0], strides_.data(),
-       strides_.size() * sizeof strides_[0]);
+  read_memory(offer_.strides + tensor * axes * sizeof strides_[0], strides_.data(),
+              strides_.size() * sizeof strides_[0]);
 }
 
 // Reads contiguous memory. The lists must be empty.
-void DirectReceive::read(std::uint64_t address, void* to, std::size_t bytes) {
+void DirectReceive::read_memory(std::uint64_t address, void* to, std::size_t bytes) {
   if (is_lost_) return;
   memory_.to.push_back({to, bytes});
   memory_.from.push_back({address_in_peer(address), bytes});

@@ -19,6 +19,7 @@ constexpr std::size_t most_in_flight = 64;  // messages in each direction
 // and between receiving and unpacking.
 constexpr std::int64_t most_message = 1 << 20;
 constexpr std::int64_t packed_messages = 4;  // of this size, in each direction
+constexpr int turns_between_looks = 16;      // of direct reads, between calls of MPI
 
 // The messages of one direction.
 class Lane {
@@ -176,11 +177,16 @@ class Transfer final : public rankmesh::detail::MessageSequence {
     for (bool has_read = true; has_read;) {
       has_read = false;
       test_direct_sends();
-      for (DirectReceive& direct : direct_receives_)
-        if (const std::int64_t bytes = direct.test(); bytes > 0) {
-          count(bytes);
-          has_read = true;
+      for (DirectReceive& direct : direct_receives_) direct.look();
+      bool is_offered = true;
+      for (int turn = 0; turn < turns_between_looks && is_offered; ++turn) {
+        is_offered = false;
+        for (DirectReceive& direct : direct_receives_) {
+          if (!direct.is_offered()) continue;
+          count(direct.read());
+          has_read = is_offered = true;
         }
+      }
     }
     return std::ranges::all_of(direct_receives_, &DirectReceive::is_complete) &&
            std::ranges::all_of(direct_sends_, &DirectSend::is_complete);

@@ -80,11 +80,15 @@ class DirectSend {
 class DirectReceive {
  public:
   DirectReceive(RedistributionState& state, const DirectStream& of);
-  /// Reads up to 256 KiB of what is offered. Returns the bytes that it has read. Never blocks. If
-  /// the peer has ended or has given up, the stream never ends: those who look for processes
-  /// report it.
+  /// Looks for an offer. Never blocks.
+  void look();
+  /// Returns whether there are elements to read. If the peer has ended or has given up, there are
+  /// none, and the stream never ends: those who look for processes report it.
+  [[nodiscard]] bool is_offered() const { return left_ > 0 && !is_lost_; }
+  /// Reads the next turn of what is offered. Answers if it was the last one. Makes no call of MPI
+  /// otherwise, because MPI may yield the core. Returns the bytes that it has read.
   /// @throws SharedMemoryError if the system refuses a read.
-  std::int64_t test();
+  std::int64_t read();
   /// Returns whether all elements have been read.
   [[nodiscard]] bool has_read() const { return position_.is_at_end() && left_ == 0 && !is_lost_; }
   /// Returns whether the sender knows that, too.
@@ -101,7 +105,7 @@ class DirectReceive {
   // Returns where a tensor lies in the memory of the peer.
   [[nodiscard]] ArrayView source(std::size_t tensor, DataType type);
   void read_addresses(std::size_t tensor);
-  void read(std::uint64_t address, void* to, std::size_t bytes);
+  void read_memory(std::uint64_t address, void* to, std::size_t bytes);
   void gather();
 
   RedistributionState& state_;
