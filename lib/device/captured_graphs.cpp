@@ -13,6 +13,7 @@ struct CapturedGraphs::State {
   std::mutex mutex;  // CUDA calls release() from one of its threads
   std::condition_variable changed;
   std::map<std::string, int> alive;
+  std::atomic<int> count{0};  // the sum of `alive`
 
   // The user object of a capture. CUDA owns it and calls release() when the last graph
   // is destroyed.
@@ -25,6 +26,7 @@ struct CapturedGraphs::State {
     const std::unique_ptr<Token> token{static_cast<Token*>(pointer)};
     const std::lock_guard lock{token->state->mutex};
     if (--token->state->alive[token->name] == 0) token->state->alive.erase(token->name);
+    --token->state->count;
     token->state->changed.notify_all();
   }
 };
@@ -73,7 +75,7 @@ bool is_captured(StreamRef stream) {
   return status == cudaStreamCaptureStatusActive;
 }
 
-CapturedGraphs::CapturedGraphs() : state_{std::make_shared<State>()} {}
+CapturedGraphs::CapturedGraphs() : state_{std::make_shared<State>()}, count_{&state_->count} {}
 
 bool CapturedGraphs::note(StreamRef stream, const std::string& name) {
   if (!is_captured(stream)) [[likely]]
@@ -90,6 +92,7 @@ bool CapturedGraphs::note(StreamRef stream, const std::string& name) {
   {
     const std::lock_guard lock{state_->mutex};
     ++state_->alive[name];
+    ++state_->count;
   }
   (void)token.release();  // CUDA owns it now
   const cudaError_t retained =
