@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <mutex>
 
+#include "base/detail/patience.hpp"
 #include "rankmesh/device/cuda.hpp"
 
 namespace rankmesh::device {
@@ -112,7 +113,7 @@ std::map<std::string, int> CapturedGraphs::alive(const std::string& only) const 
   const auto is_over = [&] {
     return only.empty() ? state_->alive.empty() : !state_->alive.contains(only);
   };
-  state_->changed.wait_for(lock, std::chrono::milliseconds{500}, is_over);
+  state_->changed.wait_for(lock, rankmesh::detail::patience().graph_reports, is_over);
   if (only.empty() || is_over()) return only.empty() ? state_->alive : std::map<std::string, int>{};
   return {*state_->alive.find(only)};
 }
