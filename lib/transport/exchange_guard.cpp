@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/detail/patience.hpp"
 #include "detail/block_counts.hpp"
 #include "detail/call_descriptor.hpp"
 #include "mpi/detail/returned_errors.hpp"

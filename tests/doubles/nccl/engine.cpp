@@ -10,6 +10,7 @@
 #include "counters.hpp"
 #include "fake_cuda.hpp"
 #include "faults.hpp"
+#include "machine.hpp"
 #include "transfer.hpp"
 
 namespace fake {

@@ -23,12 +23,6 @@ void sum_on(ncclComm_t comm, int* x, cudaStream_t stream) {
   NCCL_OK(ncclAllReduce(x, x, 1, ncclInt32, ncclSum, comm, stream));
 }
 
-// Before 2.26, a poll does not join the thread that has carried out the call.
-void join(ncclComm_t comm) {
-  int ranks = 0;
-  NCCL_OK(ncclCommCount(comm, &ranks));
-}
-
 bool is_soon(const std::atomic<bool>& done) {
   for (int turn = 0; turn < 100 && !done; ++turn)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
