@@ -20,10 +20,12 @@ build   pkgconf              pkgconf-pkg-config   pkgconf
 mpi     libopenmpi-dev       openmpi-devel        openmpi
 mpi     openmpi-bin          openmpi              openmpi
 build   libcli11-dev         cli11-devel          cli11
+build   libexpat1-dev        expat-devel          expat
 build   libfmt-dev           fmt-devel            fmt
 build   nlohmann-json3-dev   json-devel           nlohmann-json
 build   libtomlplusplus-dev  tomlplusplus-devel   tomlplusplus
 build   libxxhash-dev        xxhash-devel         xxhash
+build   libyaml-dev          libyaml-devel        libyaml
 build   libcereal-dev        cereal-devel         cereal
 build   doctest-dev          doctest-devel        doctest
 test    clang-format-16      -                    -

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "rankmesh/machine/read_machine.hpp"
+#include "machine/read_machine.hpp"
 
 #include <algorithm>
 #include <utility>

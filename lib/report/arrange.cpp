@@ -1,36 +1,36 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "rankmesh/report/arrange.hpp"
-
-#include <algorithm>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "detail/picture.hpp"
 #include "rankmesh/place/spread.hpp"
-#include "rankmesh/report/show.hpp"
+#include "report/reports.hpp"
 
 namespace rankmesh::report {
 namespace {
-
-Value bytes_json(const Machine& machine, const std::vector<std::int64_t>& bytes) {
-  Value result;
-  for (std::size_t l = 0; l < bytes.size(); ++l) result[machine.levels()[l].name] = bytes[l];
-  return result;
-}
 
 std::string slots_text(const std::vector<std::int64_t>& slots) {
   std::vector<Rank> ranks(slots.begin(), slots.end());
   return RankSet::of(ranks).to_string();
 }
 
-void add_row(const Machine& machine, const std::string& which, const std::string& how,
-             const std::vector<std::int64_t>& bytes, Document& document) {
-  std::vector<Value> row{which};
-  for (const std::int64_t b : bytes) row.emplace_back(b);
+// Adds a row, and an object of JSON.
+void add_arrangement(const Machine& machine, const std::string& which, const std::string& how,
+                     const std::vector<std::int64_t>& bytes, Document& document) {
+  std::vector<Cell>& row = document.table.rows.emplace_back();
+  row.emplace_back(which);
+  Json& field = document.fields[which] = {{"how", how}};
+  for (std::size_t l = 0; l < bytes.size(); ++l) {
+    row.emplace_back(bytes[l]);
+    field["bytes"][machine.levels()[l].name] = bytes[l];
+  }
   row.emplace_back(how);
-  document.table.rows.push_back(std::move(row));
-  document.fields[which] = {{"how", how}, {"bytes", bytes_json(machine, bytes)}};
 }
 
 // The families whose groups the best arrangement moves into units, or out of them.
@@ -52,20 +52,22 @@ std::string changes_text(const MeshPlan& plan, const Machine& machine,
 }
 
 // Before and after. The numbers are the bytes of each level, outermost first.
-Picture picture_of(const MeshPlan& mesh, const Machine& machine, std::string_view unit,
-                   const Arrangements& found) {
-  Picture picture = detail::picture_of(mesh, &machine);
+std::function<Picture()> picture_of(const MeshPlan& mesh, const Machine& machine,
+                                    std::string_view unit, const Arrangements& found) {
   std::vector<std::string> levels;
   for (const MachineLevel& level : machine.levels()) levels.push_back(plural(level.name));
-  picture.notes.push_back(fmt::format("{} that leave {}: today {}, best {}",
-                                      unit == "bytes" ? "bytes" : "units of traffic",
-                                      fmt::join(levels, ", "), fmt::join(found.today.bytes, ", "),
-                                      fmt::join(found.best.bytes, ", ")));
-  picture.states.push_back(picture.states.front());
-  picture.states[0].name = "today";
-  picture.states[1].name = "best";
-  picture.states[1].slots = found.best.slots;
-  return picture;
+  std::string note =
+      fmt::format("{} that leave {}: today {}, best {}",
+                  unit == "bytes" ? "bytes" : "units of traffic", fmt::join(levels, ", "),
+                  fmt::join(found.today.bytes, ", "), fmt::join(found.best.bytes, ", "));
+  return [make = detail::picture_of(mesh, &machine, {std::move(note)}), slots = found.best.slots] {
+    Picture picture = make();
+    picture.states.push_back(picture.states.front());
+    picture.states[0].name = "today";
+    picture.states[1].name = "best";
+    picture.states[1].slots = slots;
+    return picture;
+  };
 }
 
 }  // namespace
@@ -84,25 +86,20 @@ Document plan(const MeshPlan& mesh, const Machine& machine, std::span<const Fami
     document.fields["traffic"][t.name] = {{"bytes", t.bytes}, {"pattern", to_string(t.pattern)}};
     sent.push_back(fmt::format("{} {} ({})", t.name, t.bytes, to_string(t.pattern)));
   }
-  document.table.columns.push_back({"", left});
+  document.table.add_columns({""});
   for (const MachineLevel& level : machine.levels())
-    document.table.columns.push_back({fmt::format("between {}", plural(level.name)), right});
-  document.table.columns.push_back({"arrangement", left});
-  add_row(machine, "best", found.best.how, found.best.bytes, document);
+    document.table.add_columns({"between " + plural(level.name)}, right);
+  document.table.add_columns({"arrangement"});
+  add_arrangement(machine, "best", found.best.how, found.best.bytes, document);
   if (!found.runner_up.slots.empty())
-    add_row(machine, "runner_up", found.runner_up.how, found.runner_up.bytes, document);
-  add_row(machine, "today", "rank r in slot r", found.today.bytes, document);
-  add_row(machine, "bound", "no arrangement sends less", found.bound, document);
+    add_arrangement(machine, "runner_up", found.runner_up.how, found.runner_up.bytes, document);
+  add_arrangement(machine, "today", "rank r in slot r", found.today.bytes, document);
+  add_arrangement(machine, "bound", "no arrangement sends less", found.bound, document);
   document.fields["best"]["slots"] = slots_text(found.best.slots);
-
-  document.add_bold("mesh");
-  document.add(fmt::format("     {}\n", views_text(mesh)));
-  document.add_bold("machine");
-  document.add(fmt::format("  {}\n", machine.describe()));
-  document.add_bold("traffic");
-  document.add(fmt::format("  what a rank sends in one step, {}: {}\n\n",
-                           unit == "bytes" ? "in bytes" : "as relative numbers",
-                           fmt::join(sent, ", ")));
+  document.add_fields({"mesh", "machine"});
+  document.add_line("traffic", fmt::format("what a rank sends in one step, {}: {}\n",
+                                           unit == "bytes" ? "in bytes" : "as relative numbers",
+                                           fmt::join(sent, ", ")));
   document.text.emplace_back(TableHere{});
   if (found.best.bytes == found.today.bytes) {
     document.add("\nno better arrangement than today's was found\n");

@@ -1,22 +1,24 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "rankmesh/report/count.hpp"
-
+#include <cstdint>
 #include <limits>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "base/detail/text.hpp"
 #include "detail/picture.hpp"
 #include "rankmesh/place/spread.hpp"
-#include "rankmesh/report/show.hpp"
+#include "report/reports.hpp"
 
 namespace rankmesh::report {
 namespace {
 
+constexpr std::int64_t saturated = std::numeric_limits<std::int64_t>::max();
+
 std::string number(std::int64_t value) {
-  // The counts saturate there.
-  return value == std::numeric_limits<std::int64_t>::max() ? ">= 9223372036854775807"
-                                                           : fmt::format("{}", value);
+  return value == saturated ? ">= 9223372036854775807" : fmt::format("{}", value);
 }
 
 std::string range(const PlanCounts::PerRank& figure) {
@@ -30,75 +32,58 @@ std::string whose(const PlanCounts::PerRank& figure) {
 
 std::int64_t in_all(std::int64_t per_rank, std::int64_t world_size) {
   std::int64_t result = 0;
-  return __builtin_mul_overflow(per_rank, world_size, &result)
-             ? std::numeric_limits<std::int64_t>::max()
-             : result;
+  return __builtin_mul_overflow(per_rank, world_size, &result) ? saturated : result;
 }
 
-Table figures(const PlanCounts& counts) {
-  using enum Table::Align;
-  Table table{
-      .columns = {{"figure", left}, {"rankmesh", right}, {"every group on every rank", right}}};
-  const std::string groups = number(counts.groups);
-  const auto add = [&](std::string figure, std::string ours, std::string naive) {
-    table.rows.push_back({std::move(figure), std::move(ours), std::move(naive)});
-  };
-  add("creations that each rank issues", number(counts.splits),
-      number(counts.naive_creations_per_rank()));
-  add("creations in all", number(in_all(counts.splits, counts.world_size)),
-      number(counts.naive_creations()));
-  add(fmt::format("communicators of {}", whose(counts.communicators_per_rank)),
-      range(counts.communicators_per_rank), range(counts.groups_per_rank));
-  add("communicators in all", number(counts.communicators), groups);
-  add("unique IDs", number(counts.unique_ids), groups);
-  add("broadcasts of an ID", number(counts.broadcasts()), groups);
-  return table;
-}
-
-Value json_of(const PlanCounts::PerRank& figure) {
-  Value json{{"least", figure.least}, {"most", figure.most}};
+Json json_of(const PlanCounts::PerRank& figure) {
+  Json json{{"least", figure.least}, {"most", figure.most}};
   if (!figure.covers_all) json["rank"] = 0;
   return json;
 }
 
-Value count_fields(const MeshPlan& plan, const PlanCounts& counts) {
-  return {{"mesh", views_text(plan)},
-          {"world_size", counts.world_size},
-          {"names", counts.names},
-          {"groups", counts.groups},
-          {"distinct_groups", counts.distinct_groups},
-          {"repeated_groups", counts.repeated_groups()},
-          {"groups_of_one", counts.groups_of_one},
-          {"overlapping_groups", counts.overlapping_groups},
-          {"groups_per_rank", json_of(counts.groups_per_rank)},
-          {"creations_per_rank", counts.splits},
-          {"creations", in_all(counts.splits, counts.world_size)},
-          {"communicators_per_rank", json_of(counts.communicators_per_rank)},
-          {"communicators", counts.communicators},
-          {"unique_ids", counts.unique_ids},
-          {"broadcasts", counts.broadcasts()},
-          {"every_group_on_every_rank",
-           Value{{"creations_per_rank", counts.naive_creations_per_rank()},
-                 {"creations", counts.naive_creations()},
-                 {"communicators_per_rank", json_of(counts.groups_per_rank)},
-                 {"communicators", counts.groups},
-                 {"unique_ids", counts.groups},
-                 {"broadcasts", counts.groups}}}};
+// Adds a figure to the table, and to the JSON of rankmesh and of a program in which every rank
+// creates every group.
+struct Figures {
+  Document& document;
+  Json naive{};
+
+  void add(const std::string& title, const char* key, std::int64_t ours, std::int64_t theirs) {
+    add(title, key, number(ours), number(theirs), ours, theirs);
+  }
+  void add(const std::string& title, const char* key, std::string ours, std::string theirs,
+           Json our_value, Json their_value) {
+    document.table.rows.push_back({title, std::move(ours), std::move(theirs)});
+    document.fields[key] = std::move(our_value);
+    naive[key] = std::move(their_value);
+  }
+};
+
+void add_figures(const PlanCounts& counts, Document& document) {
+  document.table.add_columns({"figure"});
+  document.table.add_columns({"rankmesh", "every group on every rank"}, Table::Align::right);
+  Figures figures{document};
+  figures.add("creations that each rank issues", "creations_per_rank", counts.splits,
+              counts.naive_creations_per_rank());
+  figures.add("creations in all", "creations", in_all(counts.splits, counts.world_size),
+              counts.naive_creations());
+  figures.add(fmt::format("communicators of {}", whose(counts.communicators_per_rank)),
+              "communicators_per_rank", range(counts.communicators_per_rank),
+              range(counts.groups_per_rank), json_of(counts.communicators_per_rank),
+              json_of(counts.groups_per_rank));
+  figures.add("communicators in all", "communicators", counts.communicators, counts.groups);
+  figures.add("unique IDs", "unique_ids", counts.unique_ids, counts.groups);
+  figures.add("broadcasts of an ID", "broadcasts", counts.broadcasts(), counts.groups);
+  document.fields["every_group_on_every_rank"] = std::move(figures.naive);
 }
 
-// The number of groups, of all names, that lie inside one unit of each level.
-std::vector<std::int64_t> groups_inside(const MeshPlan& plan, const Machine& machine) {
+// Adds the number of groups, of all names, that lie inside one unit of each level.
+void add_places(const MeshPlan& plan, const PlanCounts& counts, const Machine& machine,
+                Document& document) {
   std::vector<std::int64_t> inside(machine.levels().size());
   for (const GroupFamily& family : plan.families()) {
     const std::vector<LevelSpread> spreads = spread_of(family, machine);
     for (std::size_t l = 0; l < inside.size(); ++l) inside[l] += spreads[l].inside;
   }
-  return inside;
-}
-
-void add_places(const MeshPlan& plan, const PlanCounts& counts, const Machine& machine,
-                Document& document) {
-  const std::vector<std::int64_t> inside = groups_inside(plan, machine);
   document.fields["machine"] = machine.describe();
   document.add(fmt::format("  machine: {}\n", machine.describe()));
   for (std::size_t l = 0; l < inside.size(); ++l) {
@@ -112,18 +97,21 @@ void add_places(const MeshPlan& plan, const PlanCounts& counts, const Machine& m
 }  // namespace
 
 Document count(const MeshPlan& plan, const PlanCounts& counts, const Machine* machine) {
-  Document document{
-      .schema = "rankmesh.count/1", .fields = count_fields(plan, counts), .table = figures(counts)};
-  std::string views = views_text(plan);
-  if (views.size() > 400) {
-    views.resize(400);
-    views += "...";
-  }
-  document.add_bold("count");
+  using rankmesh::detail::count_text;
+  Document document{.schema = "rankmesh.count/1",
+                    .fields = {{"mesh", views_text(plan)},
+                               {"world_size", counts.world_size},
+                               {"names", counts.names},
+                               {"groups", counts.groups},
+                               {"distinct_groups", counts.distinct_groups},
+                               {"repeated_groups", counts.repeated_groups()},
+                               {"groups_of_one", counts.groups_of_one},
+                               {"overlapping_groups", counts.overlapping_groups},
+                               {"groups_per_rank", json_of(counts.groups_per_rank)}}};
+  add_figures(counts, document);
+  document.add_line("count", title_of(plan, 400));
   document.add(
-      fmt::format("  {}   {}\n\n", views, rankmesh::detail::count_text(counts.world_size, "rank")));
-  document.add(
-      fmt::format("  {} names with {} groups: {} distinct, {} repeat another, {} have one rank\n",
+      fmt::format("\n  {} names with {} groups: {} distinct, {} repeat another, {} have one rank\n",
                   counts.names, number(counts.groups), number(counts.distinct_groups),
                   counts.repeated_groups(), number(counts.groups_of_one)));
   document.add(fmt::format("  {} is in {} groups\n", whose(counts.groups_per_rank),
@@ -135,13 +123,13 @@ Document count(const MeshPlan& plan, const PlanCounts& counts, const Machine* ma
   if (machine != nullptr) add_places(plan, counts, *machine, document);
   document.add("\n");
   document.text.emplace_back(TableHere{});
-  document.picture = detail::picture_of(plan, machine);
-  document.picture->notes.push_back(fmt::format(
-      "{} with {}, of which {} are distinct; {} is in {} groups, and has {} communicators",
-      rankmesh::detail::count_text(counts.names, "name"),
-      rankmesh::detail::count_text(counts.groups, "group"), number(counts.distinct_groups),
-      whose(counts.groups_per_rank), range(counts.groups_per_rank),
-      range(counts.communicators_per_rank)));
+  document.picture = detail::picture_of(
+      plan, machine,
+      {fmt::format("{} with {}, of which {} are distinct; {} is in {} groups, and has {} "
+                   "communicators",
+                   count_text(counts.names, "name"), count_text(counts.groups, "group"),
+                   number(counts.distinct_groups), whose(counts.groups_per_rank),
+                   range(counts.groups_per_rank), range(counts.communicators_per_rank))});
   return document;
 }
 

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "rankmesh/report/describe.hpp"
-
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -12,6 +10,7 @@
 
 #include "base/detail/text.hpp"
 #include "rankmesh/base/error.hpp"
+#include "report/reports.hpp"
 
 namespace rankmesh::report {
 namespace {
@@ -113,7 +112,7 @@ std::string options_of(const MeshPlan& plan, const GroupFamily& family) {
   return plan.options(*index).to_string();
 }
 
-void add_line(Document& document, const char* title, const std::string& text) {
+void add_fact(Document& document, const char* title, const std::string& text) {
   if (text.empty()) return;
   document.add(fmt::format("  {:<14}{}\n", title, text));
   std::string key = title;
@@ -134,16 +133,9 @@ void add_groups(const MeshPlan& plan, const GroupFamily& family, const LiveFacts
                                      static_cast<std::size_t>(most_ranks_computed);
     table.rows.push_back(
         {g, ranks.size(), Ranks{ranks, 1000},
-         has_coordinates ? Value{joined(coordinates_of(plan, ranks).fixed, "")} : Value{}});
+         has_coordinates ? Json(joined(coordinates_of(plan, ranks).fixed, "")) : Json()});
     if (live != nullptr) table.rows.back().emplace_back(live->placement.nodes_of(ranks));
   }
-}
-
-void add_table(Document& document, std::int64_t all, const char* what) {
-  document.add("\n");
-  document.text.emplace_back(TableHere{most_rows});
-  const auto shown = static_cast<std::int64_t>(most_rows);
-  if (all > shown) document.add(fmt::format("  ... and {} more {}\n", all - shown, what));
 }
 
 }  // namespace
@@ -159,22 +151,22 @@ Document describe_family(const MeshPlan& plan, std::string_view name, const Live
   document.add(fmt::format("  {} of {}{}\n", count_text(family.group_count(), "group"),
                            family.is_uniform() ? "" : "up to ",
                            count_text(family.group_size(), "rank")));
-  add_line(document, "covers", cover_text(family.coverage(plan.world_size())));
-  add_line(document, "varies", joined(family.dimensions(), "as listed"));
+  add_fact(document, "covers", cover_text(family.coverage(plan.world_size())));
+  add_fact(document, "varies", joined(family.dimensions(), "as listed"));
   if (const auto stride = family.stride()) {
     document.add(fmt::format("  {:<14}{}\n", "stride", *stride));
     document.fields["stride"] = *stride;
   }
-  add_line(document, "same as", joined(equal_names(plan, family), ""));
-  add_line(document, "communicator", communicator_text(plan, family));
-  add_line(document, "options", options_of(plan, family));
-  document.table.columns = {{"group", right},
-                            {"size", right},
-                            {"ranks", left, Table::Forms::all, most_ranks},
-                            {"coordinates"}};
-  if (live != nullptr) document.table.columns.push_back({"nodes"});
+  add_fact(document, "same as", joined(equal_names(plan, family), ""));
+  add_fact(document, "communicator", communicator_text(plan, family));
+  add_fact(document, "options", options_of(plan, family));
+  document.table.add_columns({"group", "size"}, right);
+  document.table.columns.push_back({.title = "ranks", .most = most_ranks});
+  document.table.add_columns({"coordinates"});
+  if (live != nullptr) document.table.add_columns({"nodes"});
   add_groups(plan, family, live, document.table);
-  add_table(document, family.group_count(), "groups");
+  document.add("\n");
+  document.add_table(most_rows, static_cast<std::size_t>(family.group_count()), "groups");
   return document;
 }
 
@@ -196,23 +188,22 @@ Document describe_group(const MeshPlan& plan, std::string_view name, std::int64_
                     .fields = {{"name", family.name()},
                                {"group", group},
                                {"size", ranks.size()},
-                               {"members", Value::List{}}}};
+                               {"members", Json::array()}}};
   document.add_bold(fmt::format("{}:{}", family.name(), group));
   document.add(fmt::format("  group {} of {} with {}\n", group, family.group_count(),
                            count_text(ranks.size(), "rank")));
-  add_line(document, "ranks", ranks.to_string(most_ranks));
-  add_line(document, "varies", joined(coordinates.varying, "nothing"));
-  add_line(document, "fixed", joined(coordinates.fixed, "nothing"));
-  add_line(document, "communicator", communicator_text(plan, family));
-  add_line(document, "options", options_of(plan, family));
-  if (live != nullptr) add_line(document, "nodes", nodes_text(ranks, *live));
-  document.table.columns = {{"rank in group", right}, {"rank", right}, {"coordinates"}};
-  if (live != nullptr)
-    for (const char* title : {"host", "local rank", "process"})
-      document.table.columns.push_back({title});
+  add_fact(document, "ranks", ranks.to_string(most_ranks));
+  add_fact(document, "varies", joined(coordinates.varying, "nothing"));
+  add_fact(document, "fixed", joined(coordinates.fixed, "nothing"));
+  add_fact(document, "communicator", communicator_text(plan, family));
+  add_fact(document, "options", options_of(plan, family));
+  if (live != nullptr) add_fact(document, "nodes", nodes_text(ranks, *live));
+  document.table.add_columns({"rank in group", "rank"}, right);
+  document.table.add_columns({"coordinates"});
+  if (live != nullptr) document.table.add_columns({"host", "local rank", "process"});
   std::int64_t place = 0;
   ranks.for_each([&](Rank rank) {
-    std::vector<Value> row{place++, rank.value(), plan.describe(rank)};
+    std::vector<Cell> row{place++, rank.value(), plan.describe(rank)};
     if (live != nullptr) {
       row.emplace_back(live->hosts.at(static_cast<std::size_t>(live->placement.node(rank))));
       row.emplace_back(live->placement.local_rank(rank));
@@ -221,7 +212,8 @@ Document describe_group(const MeshPlan& plan, std::string_view name, std::int64_
     document.fields["members"].push_back(rank.value());
     document.table.rows.push_back(std::move(row));
   });
-  add_table(document, ranks.size(), "members");
+  document.add("\n");
+  document.add_table(most_rows, static_cast<std::size_t>(ranks.size()), "members");
   return document;
 }
 

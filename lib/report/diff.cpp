@@ -1,174 +1,158 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "rankmesh/report/diff.hpp"
-
 #include <algorithm>
 #include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "detail/picture.hpp"
 #include "detail/place.hpp"
+#include "report/reports.hpp"
 
 namespace rankmesh::report {
 namespace {
 
-std::string_view sentence(NameChange change) {
+struct Words {
+  std::string_view key, sentence;
+};
+
+Words words_of(NameChange change) {
   switch (change) {
     case NameChange::same:
-      return "same";
+      return {"same", "same"};
     case NameChange::listing:
-      return "listed in another order";
+      return {"listing", "listed in another order"};
     case NameChange::order:
-      return "ranks in another order";
+      return {"order", "ranks in another order"};
     case NameChange::groups:
-      return "other groups";
+      return {"groups", "other groups"};
     case NameChange::only_a:
-      return "only in A";
+      return {"only_a", "only in A"};
     case NameChange::only_b:
-      return "only in B";
+      return {"only_b", "only in B"};
   }
-  return "?";
-}
-
-std::string_view key(NameChange change) {
-  constexpr std::string_view keys[] = {"same", "listing", "order", "groups", "only_a", "only_b"};
-  return keys[static_cast<std::size_t>(change)];
+  return {"?", "?"};
 }
 
 std::string number(const std::optional<std::int64_t>& value) {
   return value ? fmt::format("{}", *value) : "?";
 }
 
-Table names_table(const PlanDiff& difference) {
-  using enum Table::Align;
-  Table table{.columns = {{"name", left},
-                          {"what differs", left},
-                          {"groups in A", right},
-                          {"in B", right},
-                          {"survive", right},
-                          {"ranks that change", right},
-                          {"the other has them as", left}}};
-  for (const NameDiff& name : difference.names) {
-    if (name.change == NameChange::same) continue;
-    const bool is_in_both = name.change != NameChange::only_a && name.change != NameChange::only_b;
-    table.rows.push_back(
-        {name.name, sentence(name.change),
-         name.change == NameChange::only_b ? "-" : fmt::format("{}", name.groups_a),
-         name.change == NameChange::only_a ? "-" : fmt::format("{}", name.groups_b),
-         is_in_both ? number(name.surviving) : "-", is_in_both ? number(name.changed_ranks) : "-",
-         fmt::format("{}", fmt::join(name.found_as, ", "))});
-  }
-  return table;
-}
-
-// Where the groups of a family lie in A and in B; empty where it does not exist.
-struct PlacesInBoth {
-  std::vector<LevelSpread> a{}, b{};
+// One of the meshes.
+struct Side {
+  const char* name;
+  const char* key;
+  const MeshPlan& plan;
+  NameChange without;  // of the names that this mesh lacks
+  std::int64_t NameDiff::*groups;
 };
 
-std::vector<PlacesInBoth> places_of(const PlanDiff& difference, const MeshPlan& plan_a,
-                                    const MeshPlan& plan_b, const Machine& machine) {
-  std::vector<PlacesInBoth> places;
-  for (const NameDiff& name : difference.names) {
-    places.emplace_back();
-    if (name.change != NameChange::only_b)
-      places.back().a = spread_of(plan_a.groups(name.name), machine);
-    if (name.change != NameChange::only_a)
-      places.back().b = spread_of(plan_b.groups(name.name), machine);
+// Adds an object of JSON, and a row if the name differs.
+void add_name(const NameDiff& name, const std::vector<Side>& sides, const Machine* machine,
+              Document& document) {
+  const bool is_in_both = name.change != NameChange::only_a && name.change != NameChange::only_b;
+  Json entry{{"name", name.name}, {"change", words_of(name.change).key}};
+  std::vector<Cell> row{name.name, words_of(name.change).sentence};
+  for (const Side& side : sides) {
+    const bool is_there = name.change != side.without;
+    row.emplace_back(is_there ? fmt::format("{}", name.*side.groups) : "-");
+    if (is_there) entry[std::string{"groups_"} + side.key] = name.*side.groups;
   }
-  return places;
-}
-
-// Adds the number of groups inside one unit of each level.
-void add_places(const PlanDiff& difference, const std::vector<PlacesInBoth>& places,
-                const Machine& machine, Table& table) {
-  for (std::size_t l = 0; l < machine.levels().size(); ++l)
-    for (const char* side : {"A", "B"})
-      table.columns.push_back(
-          {fmt::format("in one {}, {}", machine.levels()[l].name, side), Table::Align::right});
-  std::size_t row = 0;
-  for (std::size_t n = 0; n < difference.names.size(); ++n) {
-    if (difference.names[n].change == NameChange::same) continue;
-    for (std::size_t l = 0; l < machine.levels().size(); ++l)
-      for (const auto* side : {&places[n].a, &places[n].b})
-        table.rows[row].push_back(side->empty() ? "-" : fmt::format("{}", (*side)[l].inside));
-    ++row;
+  if (is_in_both) {
+    entry["surviving"] = name.surviving;
+    entry["changed_ranks"] = name.changed_ranks;
   }
-}
-
-Value diff_fields(const PlanDiff& difference, const std::string& a, const std::string& b,
-                  const std::vector<PlacesInBoth>& places, const Machine* machine) {
-  Value fields{{"a", Value{{"mesh", a}, {"world_size", difference.world_a}}},
-               {"b", Value{{"mesh", b}, {"world_size", difference.world_b}}},
-               {"equal", difference.is_empty()},
-               {"changed_ranks", difference.changed_ranks},
-               {"names", Value::List{}}};
-  if (machine != nullptr) fields["machine"] = machine->describe();
-  for (std::size_t n = 0; n < difference.names.size(); ++n) {
-    const NameDiff& name = difference.names[n];
-    Value entry{{"name", name.name}, {"change", key(name.change)}};
-    if (name.change != NameChange::only_b) entry["groups_a"] = name.groups_a;
-    if (name.change != NameChange::only_a) entry["groups_b"] = name.groups_b;
-    if (name.change != NameChange::only_a && name.change != NameChange::only_b) {
-      entry["surviving"] = name.surviving;
-      entry["changed_ranks"] = name.changed_ranks;
+  row.emplace_back(is_in_both ? number(name.surviving) : "-");
+  row.emplace_back(is_in_both ? number(name.changed_ranks) : "-");
+  row.emplace_back(fmt::format("{}", fmt::join(name.found_as, ", ")));
+  if (!name.found_as.empty()) entry["found_as"] = name.found_as;
+  if (machine != nullptr) {
+    std::vector<std::vector<LevelSpread>> spreads;  // in A and B
+    for (const Side& side : sides) {
+      spreads.emplace_back();
+      if (name.change == side.without) continue;
+      spreads.back() = spread_of(side.plan.groups(name.name), *machine);
+      entry[std::string{"place_"} + side.key] =
+          detail::spread_json(*machine, spreads.back(), name.*side.groups);
     }
-    for (const std::string& found : name.found_as) entry["found_as"].push_back(found);
-    if (machine != nullptr && !places[n].a.empty())
-      entry["place_a"] = detail::spread_json(*machine, places[n].a, name.groups_a);
-    if (machine != nullptr && !places[n].b.empty())
-      entry["place_b"] = detail::spread_json(*machine, places[n].b, name.groups_b);
-    fields["names"].push_back(std::move(entry));
+    for (std::size_t l = 0; l < machine->levels().size(); ++l)
+      for (const auto& spread : spreads)
+        row.emplace_back(spread.empty() ? "-" : fmt::format("{}", spread[l].inside));
   }
-  return fields;
+  if (name.change != NameChange::same) document.table.rows.push_back(std::move(row));
+  document.fields["names"].push_back(std::move(entry));
+}
+
+void add_text(const PlanDiff& difference, const std::string& a, const std::string& b,
+              const Machine* machine, Document& document) {
+  document.add(fmt::format(
+      "A  {}   {} ranks\nB  {}   {} ranks\n{}\n", a, difference.world_a, b, difference.world_b,
+      machine == nullptr ? "" : fmt::format("machine  {}\n", machine->describe())));
+  if (!document.table.rows.empty()) {
+    document.text.emplace_back(TableHere{});
+    document.add("\n");
+  }
+  std::vector<std::string> same;
+  for (const NameDiff& name : difference.names)
+    if (name.change == NameChange::same) same.push_back(name.name);
+  document.add(same.empty() ? "  no name is the same in both\n"
+                            : fmt::format("  the same in both: {}\n", fmt::join(same, ", ")));
+  document.add(difference.changed_ranks
+                   ? fmt::format("  {} of {} ranks change groups of a name that both have\n",
+                                 *difference.changed_ranks,
+                                 std::max(difference.world_a, difference.world_b))
+                   : "  the world is too large to count the ranks that change groups\n");
 }
 
 // Without a machine, the boxes are the coordinates of A.
-Picture picture_of(const PlanDiff& difference, const MeshPlan& plan_a, const MeshPlan& plan_b,
-                   const std::string& a, const std::string& b, const Machine* machine) {
+std::function<Picture()> picture_of(const PlanDiff& difference, const std::vector<Side>& sides,
+                                    const std::string& a, const std::string& b,
+                                    const Machine* machine) {
   Picture picture{.title = fmt::format("A {} and B {}", a, b)};
   if (machine != nullptr) picture.machine = *machine;
   for (const NameDiff& name : difference.names)
-    picture.notes.push_back(fmt::format("{}: {}{}", name.name, sentence(name.change),
+    picture.notes.push_back(fmt::format("{}: {}{}", name.name, words_of(name.change).sentence,
                                         name.changed_ranks && *name.changed_ranks > 0
                                             ? fmt::format(", {} ranks change", *name.changed_ranks)
                                             : ""));
-  for (const MeshPlan* plan : {&plan_a, &plan_b}) picture.states.push_back(detail::state_of(*plan));
-  picture.states[0].name = "A";
-  picture.states[1].name = "B";
-  return picture;
+  return [picture = std::move(picture), plan_a = sides[0].plan, plan_b = sides[1].plan] {
+    Picture drawn = picture;
+    drawn.states = {detail::state_of(plan_a), detail::state_of(plan_b)};
+    drawn.states[0].name = "A";
+    drawn.states[1].name = "B";
+    return drawn;
+  };
 }
 
 }  // namespace
 
 Document diff(const PlanDiff& difference, const MeshPlan& plan_a, const MeshPlan& plan_b,
               const std::string& a, const std::string& b, const Machine* machine) {
-  std::vector<PlacesInBoth> places;
-  if (machine != nullptr) places = places_of(difference, plan_a, plan_b, *machine);
+  using enum Table::Align;
+  const std::vector<Side> sides{{"A", "a", plan_a, NameChange::only_b, &NameDiff::groups_a},
+                                {"B", "b", plan_b, NameChange::only_a, &NameDiff::groups_b}};
   Document document{.schema = "rankmesh.diff/1",
-                    .fields = diff_fields(difference, a, b, places, machine),
-                    .table = names_table(difference),
-                    .picture = picture_of(difference, plan_a, plan_b, a, b, machine)};
-  if (machine != nullptr) add_places(difference, places, *machine, document.table);
-  if (difference.is_empty()) return document;
-  document.add(fmt::format(
-      "A  {}   {} ranks\nB  {}   {} ranks\n{}\n", a, difference.world_a, b, difference.world_b,
-      machine == nullptr ? "" : fmt::format("machine  {}\n", machine->describe())));
-  std::vector<std::string> same;
-  for (const NameDiff& name : difference.names)
-    if (name.change == NameChange::same) same.push_back(name.name);
-  if (same.size() < difference.names.size()) {
-    document.text.emplace_back(TableHere{});
-    document.add("\n");
-  }
-  document.add(same.empty() ? "  no name is the same in both\n"
-                            : fmt::format("  the same in both: {}\n", fmt::join(same, ", ")));
-  const std::int64_t world = std::max(difference.world_a, difference.world_b);
-  document.add(difference.changed_ranks
-                   ? fmt::format("  {} of {} ranks change groups of a name that both have\n",
-                                 *difference.changed_ranks, world)
-                   : "  the world is too large to count the ranks that change groups\n");
+                    .fields = {{"a", {{"mesh", a}, {"world_size", difference.world_a}}},
+                               {"b", {{"mesh", b}, {"world_size", difference.world_b}}},
+                               {"equal", difference.is_empty()},
+                               {"changed_ranks", difference.changed_ranks},
+                               {"names", Json::array()}}};
+  if (machine != nullptr) document.fields["machine"] = machine->describe();
+  Table& table = document.table;
+  table.add_columns({"name", "what differs"});
+  table.add_columns({"groups in A", "in B", "survive", "ranks that change"}, right);
+  table.add_columns({"the other has them as"});
+  for (std::size_t l = 0; machine != nullptr && l < machine->levels().size(); ++l)
+    for (const Side& side : sides)
+      table.add_columns({fmt::format("in one {}, {}", machine->levels()[l].name, side.name)},
+                        right);
+  for (const NameDiff& name : difference.names) add_name(name, sides, machine, document);
+  if (!difference.is_empty()) add_text(difference, a, b, machine, document);
+  document.picture = picture_of(difference, sides, a, b, machine);
   return document;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The table of rules, and how they are applied.
-#include "rankmesh/report/doctor.hpp"
+#include "report/doctor.hpp"
 
 #include <algorithm>
 

@@ -14,20 +14,6 @@ namespace rankmesh::report::detail {
 namespace {
 
 using rankmesh::detail::count_text;
-using Members = std::vector<const RankFacts*>;
-
-std::set<int> cores_of(const Members& members) {
-  std::set<int> cores;
-  for (const RankFacts* facts : members) cores.insert(facts->cores.begin(), facts->cores.end());
-  return cores;
-}
-
-RankList ranks_of(const Members& members) {
-  RankList ranks;
-  for (const RankFacts* facts : members) ranks.push_back(facts->rank);
-  return ranks;
-}
-
 bool is_oversubscribed(const Members& members) {
   const auto cores = cores_of(members);
   return !cores.empty() && members.size() > cores.size();
@@ -156,15 +142,14 @@ Findings check_threads(const Rule& rule, const Examination& job) {
 }
 
 Findings check_core_counts(const Rule& rule, const Examination& job) {
-  const auto counts = variants(
-      job, [](const RankFacts& facts) { return fmt::format("{} cores", facts.cores.size()); });
-  if (counts.size() < 2) return {};
-  return {finding(
-      rule, outliers(counts),
-      fmt::format("ranks are allowed to use different numbers of cores: {}", to_string(counts)),
+  return differing(
+      rule,
+      variants(job,
+               [](const RankFacts& facts) { return fmt::format("{} cores", facts.cores.size()); }),
+      "ranks are allowed to use different numbers of cores",
       "the ranks with fewer cores may be slower, and the others wait for them",
       "if the nodes are equal, start the same number of ranks on each, with the same "
-      "binding")};
+      "binding");
 }
 
 }  // namespace rankmesh::report::detail

@@ -35,14 +35,13 @@ using Key = std::pair<std::int32_t, std::string>;
 }  // namespace
 
 Findings check_shared_devices(const Rule& rule, const Examination& job) {
-  std::map<Key, std::vector<const RankFacts*>> users;
+  std::map<Key, Members> users;
   for (const RankFacts& facts : job.ranks)
     if (has_device(facts)) users[{facts.node, device_of(facts)->uuid}].push_back(&facts);
   Findings findings;
   for (const auto& [key, ranks] : users) {
     if (ranks.size() < 2) continue;
-    RankList list;
-    for (const RankFacts* facts : ranks) list.push_back(facts->rank);
+    const RankList list = ranks_of(ranks);
     const DeviceFacts& device = *device_of(*ranks.front());
     findings.push_back(finding(
         rule, list,
@@ -73,34 +72,29 @@ Findings check_device_kinds(const Rule& rule, const Examination& job) {
   const auto kinds = differing_devices(job, [](const DeviceFacts& device) {
     return fmt::format("{}, {}", device.name, size_text(device.memory));
   });
-  if (kinds.empty()) return {};
-  return {finding(rule, outliers(kinds), fmt::format("the devices differ: {}", to_string(kinds)),
-                  "the fastest device waits for the slowest, and the smallest memory limits all",
-                  "ask the batch system for one kind of device (srun --gres=gpu:KIND:N), or give "
-                  "the ranks different amounts of work")};
+  return differing(rule, kinds, "the devices differ",
+                   "the fastest device waits for the slowest, and the smallest memory limits all",
+                   "ask the batch system for one kind of device (srun --gres=gpu:KIND:N), or give "
+                   "the ranks different amounts of work");
 }
 
 Findings check_device_ecc(const Rule& rule, const Examination& job) {
   const auto modes = differing_devices(
       job, [](const DeviceFacts& device) { return std::string{device.has_ecc ? "on" : "off"}; });
-  if (modes.empty()) return {};
-  return {finding(rule, outliers(modes),
-                  fmt::format("error correction (ECC) differs: {}", to_string(modes)),
-                  "without ECC, a flipped bit changes results without any message; with ECC, some "
-                  "devices have less memory",
-                  "nvidia-smi -e 1 on the hosts where it is off, then reset the device")};
+  return differing(rule, modes, "error correction (ECC) differs",
+                   "without ECC, a flipped bit changes results without any message; with ECC, some "
+                   "devices have less memory",
+                   "nvidia-smi -e 1 on the hosts where it is off, then reset the device");
 }
 
 Findings check_visible_devices(const Rule& rule, const Examination& job) {
   const auto states = variants(job, [](const RankFacts& facts) {
     return std::string{facts.variables.contains("CUDA_VISIBLE_DEVICES") ? "set" : "not set"};
   });
-  if (states.size() < 2) return {};
-  return {finding(rule, outliers(states),
-                  fmt::format("CUDA_VISIBLE_DEVICES: {}", to_string(states)),
-                  "a rank that sees all devices chooses by its local rank, and may choose the "
-                  "device of another rank",
-                  "set CUDA_VISIBLE_DEVICES on all ranks, or on none")};
+  return differing(rule, states, "CUDA_VISIBLE_DEVICES",
+                   "a rank that sees all devices chooses by its local rank, and may choose the "
+                   "device of another rank",
+                   "set CUDA_VISIBLE_DEVICES on all ranks, or on none");
 }
 
 Findings check_device_driver(const Rule& rule, const Examination& job) {

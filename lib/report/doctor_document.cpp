@@ -14,18 +14,15 @@ namespace rankmesh::report {
 namespace {
 
 using detail::by_node;
+using detail::cores_of;
+using detail::ranks_of;
 using detail::ranks_text;
+using detail::set_of;
 using detail::size_text;
 using rankmesh::detail::count_text;
 
 std::size_t count(const std::vector<Finding>& findings, Severity severity) {
   return static_cast<std::size_t>(std::ranges::count(findings, severity, &Finding::severity));
-}
-
-RankSet set_of(const std::vector<std::int64_t>& ranks) {
-  std::vector<Rank> list;
-  for (const std::int64_t rank : ranks) list.emplace_back(rank);
-  return RankSet::of(list);
 }
 
 // The hosts of the ranks, as "h0, h1, ..."; long lists are cut.
@@ -51,33 +48,17 @@ std::string place_text(const Examination& job, const Finding& found) {
                      hosts_text(job, found.ranks));
 }
 
-std::vector<std::int64_t> ranks_of(const std::vector<const RankFacts*>& members) {
-  std::vector<std::int64_t> ranks;
-  for (const RankFacts* facts : members) ranks.push_back(facts->rank);
-  return ranks;
-}
-
-std::size_t cores_of(const std::vector<const RankFacts*>& members) {
-  std::set<int> cores;
-  for (const RankFacts* facts : members) cores.insert(facts->cores.begin(), facts->cores.end());
-  return cores.size();
-}
-
 Table nodes_table(const Examination& job) {
   using enum Table::Align;
-  Table table{.columns = {{"host"},
-                          {"ranks", left, Table::Forms::all, 28},
-                          {"cores", right},
-                          {"/dev/shm free", right},
-                          {"clock ms", right},
-                          {"to", left},
-                          {"latency us", right},
-                          {"GB/s", right}}};
+  Table table{.columns = {{"host"}, {.title = "ranks", .most = 28}}};
+  table.add_columns({"cores", "/dev/shm free", "clock ms"}, right);
+  table.add_columns({"to"});
+  table.add_columns({"latency us", "GB/s"}, right);
   for (const auto& [node, members] : by_node(job)) {
     const RankFacts& leader = *members.front();
     const auto& link = leader.link;
     table.rows.push_back(
-        {leader.host, Ranks{set_of(ranks_of(members))}, cores_of(members),
+        {leader.host, Ranks{set_of(ranks_of(members))}, cores_of(members).size(),
          leader.shared_memory_free < 0 ? "none" : size_text(leader.shared_memory_free),
          leader.clock ? fmt::format("{:+.2f}", 1e3 * leader.clock->offset) : "-",
          link ? job.ranks[static_cast<std::size_t>(link->to)].host : "-",
@@ -87,28 +68,28 @@ Table nodes_table(const Examination& job) {
   return table;
 }
 
-Value nodes_value(const Examination& job) {
-  Value nodes{Value::List{}};
+Json nodes_value(const Examination& job) {
+  Json nodes = Json::array();
   for (const auto& [node, members] : by_node(job)) {
     const RankFacts& leader = *members.front();
-    Value entry{{"host", leader.host},
-                {"ranks", Ranks{set_of(ranks_of(members))}},
-                {"cores", cores_of(members)},
-                {"shared_memory_free", leader.shared_memory_free}};
+    Json entry{{"host", leader.host},
+               {"ranks", Ranks{set_of(ranks_of(members))}},
+               {"cores", cores_of(members).size()},
+               {"shared_memory_free", leader.shared_memory_free}};
     if (leader.clock)
-      entry["clock"] =
-          Value{{"offset_seconds", leader.clock->offset}, {"error_seconds", leader.clock->error}};
+      entry["clock"] = {{"offset_seconds", leader.clock->offset},
+                        {"error_seconds", leader.clock->error}};
     if (leader.link)
-      entry["link"] = Value{{"to_rank", leader.link->to},
-                            {"latency_seconds", leader.link->latency},
-                            {"bytes_per_second", leader.link->bandwidth}};
+      entry["link"] = {{"to_rank", leader.link->to},
+                       {"latency_seconds", leader.link->latency},
+                       {"bytes_per_second", leader.link->bandwidth}};
     nodes.push_back(std::move(entry));
   }
   return nodes;
 }
 
-Value libraries_value(const Examination& job) {
-  Value libraries{Value::List{}};
+Json libraries_value(const Examination& job) {
+  Json libraries = Json::array();
   for (const LibraryFacts& library : job.ranks.front().libraries)
     libraries.push_back(
         {{"name", library.name}, {"version", library.version}, {"path", library.path}});
@@ -149,15 +130,13 @@ std::string summary(const std::vector<Finding>& findings) {
 }  // namespace
 
 Document doctor(const Examination& job, const std::vector<Finding>& findings, bool in_job) {
-  Document document{
-      .schema = "rankmesh.doctor/1",
-      .fields = {{"in_job", in_job},
-                 {"ranks", job.ranks.size()},
-                 {"errors", count(findings, Severity::error)},
-                 {"warnings", count(findings, Severity::warning)},
-                 {"notes", count(findings, Severity::note)}},
-      .table = {
-          .columns = {{"severity"}, {"id"}, {"ranks"}, {"hosts"}, {"what"}, {"why"}, {"fix"}}}};
+  Document document{.schema = "rankmesh.doctor/1",
+                    .fields = {{"in_job", in_job},
+                               {"ranks", job.ranks.size()},
+                               {"errors", count(findings, Severity::error)},
+                               {"warnings", count(findings, Severity::warning)},
+                               {"notes", count(findings, Severity::note)}}};
+  document.table.add_columns({"severity", "id", "ranks", "hosts", "what", "why", "fix"});
   add_heading(document, job, in_job);
   add_findings(document, job, findings);
   if (in_job) {
@@ -166,21 +145,13 @@ Document doctor(const Examination& job, const std::vector<Finding>& findings, bo
   }
   document.add(summary(findings));
 
-  Value list{Value::List{}};
-  for (const Finding& found : findings) {
-    const Value ranks = found.ranks.empty() ? Value{"all"} : Value{Ranks{set_of(found.ranks)}};
-    const std::string hosts = hosts_text(job, found.ranks);
-    list.push_back({{"id", found.id},
-                    {"severity", to_string(found.severity)},
-                    {"ranks", ranks},
-                    {"hosts", hosts},
-                    {"what", found.what},
-                    {"why", found.why},
-                    {"fix", found.fix}});
+  for (const Finding& found : findings)
     document.table.rows.push_back(
-        {to_string(found.severity), found.id, ranks, hosts, found.what, found.why, found.fix});
-  }
-  document.fields["findings"] = std::move(list);
+        {to_string(found.severity), found.id,
+         found.ranks.empty() ? Cell("all") : Cell(Ranks{set_of(found.ranks)}),
+         hosts_text(job, found.ranks), found.what, found.why, found.fix});
+  document.fields["findings"] =
+      document.table.objects({"id", "severity", "ranks", "hosts", "what", "why", "fix"});
   document.fields["nodes"] = nodes_value(job);
   document.fields["libraries"] = libraries_value(job);
   return document;

@@ -46,15 +46,14 @@ Findings check_limits_differ(const Rule& rule, const Examination& job) {
   for (const NamedLimit& limit : limits) {
     const auto values = variants(
         job, [&](const RankFacts& facts) { return limit_text(limit, facts.limits.*limit.value); });
-    if (values.size() < 2) continue;
-    findings.push_back(finding(
-        rule, outliers(values),
-        fmt::format("the limit of the {} differs: {}", limit.name, to_string(values)),
-        "the ranks with the lower limit fail first, at a size that works elsewhere",
-        fmt::format("set the same limit on all nodes: ulimit {} in the job script, "
-                    "/etc/security/limits.conf, or LimitNOFILE and LimitMEMLOCK of the daemon "
-                    "that starts the ranks",
-                    limit.option)));
+    for (Finding& found : differing(
+             rule, values, fmt::format("the limit of the {} differs", limit.name),
+             "the ranks with the lower limit fail first, at a size that works elsewhere",
+             fmt::format("set the same limit on all nodes: ulimit {} in the job script, "
+                         "/etc/security/limits.conf, or LimitNOFILE and LimitMEMLOCK of the daemon "
+                         "that starts the ranks",
+                         limit.option)))
+      findings.push_back(std::move(found));
   }
   return findings;
 }
@@ -124,8 +123,6 @@ Findings check_shared_memory(const Rule& rule, const Examination& job) {
     const RankFacts& first = *members.front();
     const auto ranks = static_cast<std::int64_t>(members.size());
     if (first.shared_memory_free >= per_rank * ranks) continue;
-    RankList list;
-    for (const RankFacts* facts : members) list.push_back(facts->rank);
     const std::string what =
         first.shared_memory_size < 0
             ? fmt::format("host {} has no /dev/shm", first.host)
@@ -133,7 +130,7 @@ Findings check_shared_memory(const Rule& rule, const Examination& job) {
                           size_text(first.shared_memory_free), size_text(first.shared_memory_size),
                           rankmesh::detail::count_text(ranks, "rank"));
     findings.push_back(
-        finding(rule, std::move(list), what,
+        finding(rule, ranks_of(members), what,
                 "MPI and NCCL keep the buffers between ranks of a node there; a process that "
                 "writes beyond the end of the memory is killed by SIGBUS",
                 fmt::format("remove old files from /dev/shm, or make it larger: docker run "

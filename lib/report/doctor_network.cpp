@@ -45,9 +45,7 @@ Findings chooses_nothing(
               there.empty() ? std::string{"none"} : fmt::format("{}", fmt::join(there, ", ")))]
         .push_back(facts.rank);
   }
-  Findings findings;
-  for (const auto& [what, ranks] : wrong) findings.push_back(finding(rule, ranks, what, why, fix));
-  return findings;
+  return findings_of(rule, wrong, why, fix);
 }
 
 }  // namespace
@@ -77,13 +75,10 @@ Findings check_nccl_network(const Rule& rule, const Examination& job) {
           .push_back(facts.rank);
     }
   }
-  Findings findings;
-  for (const auto& [what, ranks] : wrong)
-    findings.push_back(finding(
-        rule, ranks, what, "NCCL refuses to start if it does not find the network it must use",
-        "unset NCCL_NET, or install the plugin (libnccl-net.so) and add its folder to "
-        "LD_LIBRARY_PATH on all nodes"));
-  return findings;
+  return findings_of(rule, wrong,
+                     "NCCL refuses to start if it does not find the network it must use",
+                     "unset NCCL_NET, or install the plugin (libnccl-net.so) and add its folder to "
+                     "LD_LIBRARY_PATH on all nodes");
 }
 
 Findings check_nccl_hca(const Rule& rule, const Examination& job) {

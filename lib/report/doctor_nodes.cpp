@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 
 #include "detail/doctor.hpp"
+#include "detail/strides.hpp"
 #include "rankmesh/layout/placement.hpp"
 
 namespace rankmesh::report::detail {
@@ -107,14 +108,11 @@ Links bad_links(const Examination& job, double LinkFacts::*value, bool is_small_
   return bad;
 }
 
-// The dimension with the smallest stride in the first view, if it has a family.
+// The family of the dimension that varies fastest in the first view; null if it has none.
 const GroupFamily* fastest_family(const MeshPlan& plan) {
-  const Layout::Dimension* best = nullptr;
-  for (const auto& d : plan.views().front().dimensions())
-    if (d.size > 1 && (best == nullptr || std::abs(d.stride) < std::abs(best->stride))) best = &d;
-  if (best == nullptr) return nullptr;
-  const auto found =
-      std::ranges::find_if(plan.families(), [&](const auto& f) { return f.name() == best->name; });
+  const Layout::Dimension* dimension = fastest(plan.views().front());
+  if (dimension == nullptr) return nullptr;
+  const auto found = std::ranges::find(plan.families(), dimension->name, &GroupFamily::name);
   return found == plan.families().end() ? nullptr : &*found;
 }
 

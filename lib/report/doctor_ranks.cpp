@@ -97,22 +97,32 @@ RankList ranks_with(const Examination& job,
   return ranks;
 }
 
-std::map<std::int32_t, std::vector<const RankFacts*>> by_node(const Examination& job) {
-  std::map<std::int32_t, std::vector<const RankFacts*>> nodes;
+std::map<std::int32_t, Members> by_node(const Examination& job) {
+  std::map<std::int32_t, Members> nodes;
   for (const RankFacts& facts : job.ranks) nodes[facts.node].push_back(&facts);
   return nodes;
 }
 
-std::size_t node_count(const Examination& job) {
-  std::set<std::int32_t> nodes;
-  for (const RankFacts& facts : job.ranks) nodes.insert(facts.node);
-  return nodes.size();
+std::size_t node_count(const Examination& job) { return by_node(job).size(); }
+
+RankList ranks_of(const Members& members) {
+  RankList ranks;
+  for (const RankFacts* facts : members) ranks.push_back(facts->rank);
+  return ranks;
+}
+
+std::set<int> cores_of(const Members& members) {
+  std::set<int> cores;
+  for (const RankFacts* facts : members) cores.insert(facts->cores.begin(), facts->cores.end());
+  return cores;
+}
+
+RankSet set_of(const RankList& ranks) {
+  return RankSet::of(std::vector<Rank>(ranks.begin(), ranks.end()));
 }
 
 std::string ranks_text(const RankList& ranks) {
-  std::vector<Rank> list;
-  for (const std::int64_t rank : ranks) list.emplace_back(rank);
-  return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", RankSet::of(list).to_string(100));
+  return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", set_of(ranks).to_string(100));
 }
 
 std::optional<std::string> variable(const RankFacts& facts, const std::string& name) {
@@ -153,6 +163,20 @@ Finding finding(const Rule& rule, RankList ranks, std::string what, std::string 
           .what = std::move(what),
           .why = std::move(why),
           .fix = std::move(fix)};
+}
+
+Findings differing(const Rule& rule, const std::vector<Variant>& values, std::string_view what,
+                   std::string why, std::string fix) {
+  if (values.size() < 2) return {};
+  return {finding(rule, outliers(values), fmt::format("{}: {}", what, to_string(values)),
+                  std::move(why), std::move(fix))};
+}
+
+Findings findings_of(const Rule& rule, const std::map<std::string, RankList>& wrong,
+                     const std::string& why, const std::string& fix) {
+  Findings findings;
+  for (const auto& [what, ranks] : wrong) findings.push_back(finding(rule, ranks, what, why, fix));
+  return findings;
 }
 
 }  // namespace rankmesh::report::detail

@@ -1,36 +1,58 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "rankmesh/report/document.hpp"
+#include "report/document.hpp"
 
 #include <algorithm>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace rankmesh::report {
 
-Value::Value(std::nullptr_t) {}
-Value::Value(bool value) : data_{value} {}
-Value::Value(double value) : data_{value} {}
-Value::Value(const char* text) : data_{std::string{text}} {}
-Value::Value(std::string_view text) : data_{std::string{text}} {}
-Value::Value(std::string text) : data_{std::move(text)} {}
-Value::Value(Ranks ranks) : data_{std::move(ranks)} {}
-Value::Value(List items) : data_{std::move(items)} {}
-Value::Value(Object fields) : data_{std::move(fields)} {}
-Value::Value(std::initializer_list<Field> fields) : data_{Object{}} {
-  for (const Field& field : fields) (*this)[field.key] = field.value;
+std::string Cell::text(std::size_t most) const {
+  if (const auto* ranks = std::get_if<Ranks>(&content))
+    return ranks->set.to_string(std::min(most, ranks->most));
+  const Json& value = std::get<Json>(content);
+  if (value.is_null()) return {};
+  if (value.is_string()) return value.get_ref<const std::string&>();
+  if (value.is_number_float()) return fmt::format("{}", value.get<double>());
+  return value.dump();
 }
 
-Value& Value::operator[](std::string_view key) {
-  if (is_null()) data_ = Object{};
-  auto& [keys, values] = std::get<Object>(data_);
-  const auto found = std::ranges::find(keys, key);
-  if (found != keys.end()) return values[static_cast<std::size_t>(found - keys.begin())];
-  keys.emplace_back(key);
-  return values.emplace_back();
+void Table::add_columns(std::initializer_list<std::string> titles, Align align) {
+  for (const std::string& title : titles) columns.push_back({title, align});
 }
 
-void Value::push_back(Value item) {
-  if (is_null()) data_ = List{};
-  std::get<List>(data_).push_back(std::move(item));
+std::size_t Table::column(std::string_view title) const {
+  return static_cast<std::size_t>(std::ranges::find(columns, title, &Column::title) -
+                                  columns.begin());
+}
+
+Json Table::objects(std::initializer_list<std::string_view> titles, std::size_t most) const {
+  Json list = Json::array();
+  for (const auto& row : rows) {
+    if (list.size() == most) break;
+    Json& object = list.emplace_back(Json::object());
+    for (const std::string_view title : titles)
+      std::visit([&](const auto& value) { object[std::string{title}] = value; },
+                 row[column(title)].content);
+  }
+  return list;
+}
+
+void Document::add_line(const std::string& title, std::string_view words, std::size_t width) {
+  add_bold(title);
+  add(fmt::format("{:{}}{}\n", "", std::max(title.size() + 2, width) - title.size(), words));
+}
+
+void Document::add_fields(std::initializer_list<const char*> names) {
+  for (const char* name : names)
+    if (const auto field = fields.find(name); field != fields.end())
+      add_line(name, field->get_ref<const std::string&>(), title_width);
+}
+
+void Document::add_table(std::size_t most_rows, std::size_t all, std::string_view what) {
+  text.emplace_back(TableHere{most_rows});
+  if (all > most_rows) add(fmt::format("  ... and {} more {}\n", all - most_rows, what));
 }
 
 }  // namespace rankmesh::report

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "rankmesh/report/estimate.hpp"
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "base/detail/text.hpp"
-#include "rankmesh/report/show.hpp"
+#include "report/reports.hpp"
 
 namespace rankmesh::report {
 namespace {
@@ -28,6 +31,26 @@ void add_bounds(const MeshPlan& plan, const Machine& machine, std::span<const Fa
   }
 }
 
+void add_volume(const MeshPlan& plan, const FamilyVolume& volume, const Machine* machine,
+                Document& document) {
+  const FamilyTraffic& t = volume.traffic;
+  std::vector<Cell> row{t.name, to_string(t.pattern), t.bytes};
+  Json& entry = document.fields["names"][t.name];
+  entry = {{"pattern", to_string(t.pattern)},
+           {"bytes_per_rank", t.bytes},
+           {"formula", volume.formula},
+           {"source", volume.source}};
+  if (machine != nullptr) {
+    const auto bytes = bytes_per_level(plan, *machine, {&t, 1});
+    for (std::size_t l = 0; l < bytes.size(); ++l) {
+      row.emplace_back(bytes[l]);
+      entry["between"][machine->levels()[l].name] = bytes[l];
+    }
+  }
+  row.insert(row.end(), {volume.formula, volume.source});
+  document.table.rows.push_back(std::move(row));
+}
+
 }  // namespace
 
 Document estimate(const MeshPlan& plan, const ModelFigures& model,
@@ -37,41 +60,18 @@ Document estimate(const MeshPlan& plan, const ModelFigures& model,
                     .fields = {{"mesh", views_text(plan)},
                                {"world_size", plan.world_size()},
                                {"model", model.name},
-                               {"names", Value::Object{}}}};
-  if (machine != nullptr) document.fields["machine"] = machine->describe();
-  document.table.columns = {{"name", left}, {"pattern", left}, {"bytes per rank", right}};
-  if (machine != nullptr)
-    for (const MachineLevel& level : machine->levels())
-      document.table.columns.push_back({fmt::format("between {}", plural(level.name)), right});
-  document.table.columns.push_back({"formula", left});
-  document.table.columns.push_back({"source", left, Table::Forms::csv_only});
-  for (const FamilyVolume& volume : volumes) {
-    const FamilyTraffic& t = volume.traffic;
-    std::vector<Value> row{t.name, to_string(t.pattern), t.bytes};
-    Value& entry = document.fields["names"][t.name];
-    entry = {{"pattern", to_string(t.pattern)},
-             {"bytes_per_rank", t.bytes},
-             {"formula", volume.formula},
-             {"source", volume.source}};
-    if (machine != nullptr) {
-      const auto bytes = bytes_per_level(plan, *machine, {&t, 1});
-      for (std::size_t l = 0; l < bytes.size(); ++l) {
-        row.emplace_back(bytes[l]);
-        entry["between"][machine->levels()[l].name] = bytes[l];
-      }
-    }
-    row.emplace_back(volume.formula);
-    row.emplace_back(volume.source);
-    document.table.rows.push_back(std::move(row));
-  }
-  document.add_bold("mesh");
-  document.add(fmt::format("     {}\n", views_text(plan)));
-  document.add_bold("model");
-  document.add(fmt::format("    {}\n", model.name));
+                               {"names", Json::object()}}};
+  document.table.add_columns({"name", "pattern"});
+  document.table.add_columns({"bytes per rank"}, right);
   if (machine != nullptr) {
-    document.add_bold("machine");
-    document.add(fmt::format("  {}\n", machine->describe()));
+    document.fields["machine"] = machine->describe();
+    for (const MachineLevel& level : machine->levels())
+      document.table.add_columns({"between " + plural(level.name)}, right);
   }
+  document.table.add_columns({"formula"});
+  document.table.columns.push_back({"source", left, Table::Forms::csv_only});
+  for (const FamilyVolume& volume : volumes) add_volume(plan, volume, machine, document);
+  document.add_fields({"mesh", "model", "machine"});
   document.add("\n");
   document.text.emplace_back(TableHere{});
   document.add("\n  the volumes are bytes of one step, not times\n");

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
 #include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "base/detail/text.hpp"
 #include "detail/strides.hpp"
-#include "rankmesh/report/explain.hpp"
-#include "rankmesh/report/show.hpp"
+#include "report/reports.hpp"
 
 namespace rankmesh::report {
 namespace {
@@ -37,9 +38,40 @@ Rank neighbour(const Layout& view, const Layout::Dimension& dimension) {
   return view.rank(coordinates);
 }
 
-// Adds the dimensions of a view, fastest first.
-void add_order(const Layout& view, Document& document) {
+// Adds the dimensions of a view, fastest first, to all forms.
+Table add_dimensions(const Layout& view, std::size_t number, Document& document) {
   using enum Table::Align;
+  Table text;
+  text.add_columns({"dimension"});
+  text.add_columns({"size", "stride"}, right);
+  text.add_columns({"is the product of"});
+  text.add_columns({fmt::format("next to rank {}", view.ranks().front().value())}, right);
+  text.add_columns({"a group lies within"});
+  Json dimensions = Json::array();
+  std::vector<std::string> faster;
+  for (const auto* d : fastest_first(view)) {
+    const auto block = block_of(view, *d);
+    const std::int64_t next = neighbour(view, *d).value();
+    text.rows.push_back(
+        {d->name, d->size, d->stride,
+         faster.empty() ? "(nothing is faster)" : fmt::format("{}", fmt::join(faster, " x ")), next,
+         block ? fmt::format("{} ranks in a row", *block) : "-"});
+    document.table.rows.push_back({number, d->name, d->size, d->stride, next, block});
+    dimensions.push_back({{"name", d->name},
+                          {"size", d->size},
+                          {"stride", d->stride},
+                          {"next_to_first", next},
+                          {"within_ranks_in_a_row", block}});
+    faster.push_back(d->name);
+  }
+  document.fields["views"].push_back({{"mesh", detail::view_text(view)},
+                                      {"first", view.ranks().front().value()},
+                                      {"fastest_first", std::move(dimensions)}});
+  return text;
+}
+
+void add_view(const Layout& view, std::size_t number, Document& document) {
+  Table dimensions = add_dimensions(view, number, document);
   const auto order = fastest_first(view);
   if (order.empty()) {
     document.add("  there is one rank, nothing varies\n");
@@ -49,22 +81,7 @@ void add_order(const Layout& view, Document& document) {
   for (const auto* d : order) names.push_back(d->name);
   document.add(fmt::format("  from the fastest to the slowest: {}\n", fmt::join(names, ", ")));
   document.add(fmt::format("  from one rank to the next, {} changes first\n\n", names.front()));
-  Table table{.columns = {{"dimension", left},
-                          {"size", right},
-                          {"stride", right},
-                          {"is the product of", left},
-                          {fmt::format("next to rank {}", view.ranks().front().value()), right},
-                          {"a group lies within", left}}};
-  std::vector<std::string> faster;
-  for (const auto* d : order) {
-    const auto block = block_of(view, *d);
-    table.rows.push_back(
-        {d->name, d->size, d->stride,
-         faster.empty() ? "(nothing is faster)" : fmt::format("{}", fmt::join(faster, " x ")),
-         neighbour(view, *d).value(), block ? fmt::format("{} ranks in a row", *block) : "-"});
-    faster.push_back(d->name);
-  }
-  document.text.emplace_back(std::move(table));
+  document.text.emplace_back(std::move(dimensions));
   if (view.ranks().table())
     document.add("  the world is permuted: strides count positions, not ranks\n");
   if (const auto block = block_of(view, *order.front()))
@@ -75,41 +92,20 @@ void add_order(const Layout& view, Document& document) {
         names.front(), *block));
 }
 
-// Adds the dimensions of a view to the JSON fields and to the table.
-void add_order_data(const Layout& view, std::size_t number, Document& document) {
-  Value dimensions{Value::List{}};
-  for (const auto* d : fastest_first(view)) {
-    const auto block = block_of(view, *d);
-    const Rank next = neighbour(view, *d);
-    dimensions.push_back(Value{{"name", d->name},
-                               {"size", d->size},
-                               {"stride", d->stride},
-                               {"next_to_first", next.value()},
-                               {"within_ranks_in_a_row", block}});
-    document.table.rows.push_back({number, d->name, d->size, d->stride, next.value(), block});
-  }
-  document.fields["views"].push_back(Value{{"mesh", detail::view_text(view)},
-                                           {"first", view.ranks().front().value()},
-                                           {"fastest_first", std::move(dimensions)}});
-}
-
 }  // namespace
 
 Document explain_order(const MeshPlan& plan) {
   Document document{.schema = "rankmesh.explain_order/1",
-                    .fields = {{"world_size", plan.world_size()}, {"views", Value::List{}}}};
-  for (const char* title :
-       {"view", "dimension", "size", "stride", "next to first", "within ranks in a row"})
-    document.table.columns.push_back({title});
-  document.add(fmt::format("{}   {}\n", views_text(plan),
-                           rankmesh::detail::count_text(plan.world_size(), "rank")));
+                    .fields = {{"world_size", plan.world_size()}, {"views", Json::array()}}};
+  document.table.add_columns(
+      {"view", "dimension", "size", "stride", "next to first", "within ranks in a row"});
+  document.add(title_of(plan) + "\n");
   for (std::size_t v = 0; v < plan.views().size(); ++v) {
     const Layout& view = plan.views()[v];
     document.add("\n");
     if (plan.views().size() > 1)
       document.add(fmt::format("view {}: {}\n", v + 1, detail::view_text(view)));
-    add_order(view, document);
-    add_order_data(view, v + 1, document);
+    add_view(view, v + 1, document);
   }
   return document;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
+#include <iterator>
 #include <optional>
 
 #include <fmt/format.h>
@@ -9,8 +10,7 @@
 #include "detail/strides.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/layout/operations.hpp"
-#include "rankmesh/report/explain.hpp"
-#include "rankmesh/report/show.hpp"
+#include "report/reports.hpp"
 
 namespace rankmesh::report {
 namespace {
@@ -44,12 +44,14 @@ std::vector<Step> steps_of(const Layout& view, Rank rank) {
   return steps;
 }
 
-// Adds the derivation of the coordinates of one view from the rank.
+// Adds the divisions from which the coordinates of one view follow, to all forms.
 void add_derivation(const MeshPlan& plan, std::size_t number, Rank rank, Document& document) {
   using enum Table::Align;
   const Layout& view = plan.views()[number];
   if (plan.views().size() > 1)
     document.add(fmt::format("view {}: {}\n", number + 1, detail::view_text(view)));
+  Json& fields = document.fields["views"].emplace_back(
+      Json{{"mesh", detail::view_text(view)}, {"member", view.coordinates(rank).has_value()}});
   if (!view.coordinates(rank)) {
     document.add(fmt::format("  rank {} is outside\n\n", rank.value()));
     return;
@@ -63,11 +65,12 @@ void add_derivation(const MeshPlan& plan, std::size_t number, Rank rank, Documen
     document.add(fmt::format("  the mesh begins at {} {}: {} - {} = {}\n",
                              table ? "position" : "rank", view.offset(), position + view.offset(),
                              view.offset(), position));
-  Table divisions{.columns = {{"dimension", left},
-                              {"size", right},
-                              {"stride", right},
-                              {"division", left},
-                              {"result", left}}};
+  fields.update({{"offset", view.offset()}, {"position", position}});
+  Table divisions;
+  divisions.add_columns({"dimension"});
+  divisions.add_columns({"size", "stride"}, right);
+  divisions.add_columns({"division", "result"});
+  Table steps{.columns = document.table.columns};  // the same as numbers
   std::vector<std::string> products;
   for (const Step& s : steps_of(view, rank)) {
     const auto& [name, size, stride] = *s.dimension;
@@ -75,10 +78,14 @@ void add_derivation(const MeshPlan& plan, std::size_t number, Rank rank, Documen
         {name, size, stride,
          fmt::format("{} = {} x {} + {}", s.value, s.quotient, stride, s.remainder),
          fmt::format("{} = {}", name, s.quotient)});
+    steps.rows.push_back({number + 1, name, size, stride, s.value, s.quotient, s.remainder});
     products.push_back(fmt::format("{} x {}", s.quotient, stride));
   }
   document.text.emplace_back(std::move(divisions));
   document.add(fmt::format("  check: {} = {}\n\n", fmt::join(products, " + "), position));
+  fields["steps"] =
+      steps.objects({"dimension", "size", "stride", "value", "quotient", "remainder"});
+  std::ranges::move(steps.rows, std::back_inserter(document.table.rows));
 }
 
 // Returns the view in which the group consists of the ranks that share all other coordinates; null
@@ -173,69 +180,30 @@ void add_groups(const MeshPlan& plan, Rank rank, Document& document) {
     if (!is_member)
       document.add(fmt::format("  {}: no group contains rank {}\n", family.name(), rank.value()));
   }
-}
-
-Value explain_rank_fields(const MeshPlan& plan, Rank rank) {
-  Value fields{{"rank", rank.value()}, {"views", Value::List{}}, {"groups", Value::List{}}};
-  for (const Layout& view : plan.views()) {
-    if (!view.coordinates(rank)) {
-      fields["views"].push_back(Value{{"mesh", detail::view_text(view)}, {"member", false}});
-      continue;
-    }
-    Value entry{{"mesh", detail::view_text(view)},
-                {"member", true},
-                {"offset", view.offset()},
-                {"position", position_of(view, rank)},
-                {"steps", Value::List{}}};
-    for (const Step& s : steps_of(view, rank))
-      entry["steps"].push_back(Value{{"dimension", s.dimension->name},
-                                     {"size", s.dimension->size},
-                                     {"stride", s.dimension->stride},
-                                     {"value", s.value},
-                                     {"quotient", s.quotient},
-                                     {"remainder", s.remainder}});
-    fields["views"].push_back(std::move(entry));
-  }
-  for (const Membership& m : plan.memberships(rank)) {
-    Value along{Value::List{}};
-    for (const std::string& name : plan.families()[m.family].dimensions()) along.push_back(name);
-    fields["groups"].push_back(Value{{"name", plan.families()[m.family].name()},
-                                     {"runs_along", std::move(along)},
-                                     {"index", m.place.group},
-                                     {"first", m.ranks.front().value()},
-                                     {"shape_and_stride", shape_and_stride(m.ranks)},
-                                     {"rank_in_group", m.place.rank_in_group.value()},
-                                     {"ranks", Ranks{m.ranks, max_explained}}});
-  }
-  return fields;
-}
-
-Table divisions_table(const MeshPlan& plan, Rank rank) {
-  Table table;
-  for (const char* title :
-       {"view", "dimension", "size", "stride", "value", "quotient", "remainder"})
-    table.columns.push_back({title});
-  for (std::size_t v = 0; v < plan.views().size(); ++v) {
-    if (!plan.views()[v].coordinates(rank)) continue;
-    for (const Step& s : steps_of(plan.views()[v], rank))
-      table.rows.push_back({v + 1, s.dimension->name, s.dimension->size, s.dimension->stride,
-                            s.value, s.quotient, s.remainder});
-  }
-  return table;
+  for (const Membership& m : memberships)
+    document.fields["groups"].push_back({{"name", plan.families()[m.family].name()},
+                                         {"runs_along", plan.families()[m.family].dimensions()},
+                                         {"index", m.place.group},
+                                         {"first", m.ranks.front().value()},
+                                         {"shape_and_stride", shape_and_stride(m.ranks)},
+                                         {"rank_in_group", m.place.rank_in_group.value()},
+                                         {"ranks", Ranks{m.ranks, max_explained}}});
 }
 
 }  // namespace
 
 Document explain_rank(const MeshPlan& plan, Rank rank) {
   detail::require_rank(plan, rank);
-  Document document{.schema = "rankmesh.explain_rank/1",
-                    .fields = explain_rank_fields(plan, rank),
-                    .table = divisions_table(plan, rank)};
+  Document document{
+      .schema = "rankmesh.explain_rank/1",
+      .fields = {{"rank", rank.value()}, {"views", Json::array()}, {"groups", Json::array()}}};
   document.add(fmt::format(
       "rank {} of {}   {}\n\nCoordinates: divide by the largest stride, then the remainder by the "
       "next one. The stride of a\ndimension is the distance between two ranks that differ by 1 in "
       "it: the product of the sizes of all\nfaster dimensions.\n\n",
       rank.value(), plan.world_size(), views_text(plan)));
+  document.table.add_columns(
+      {"view", "dimension", "size", "stride", "value", "quotient", "remainder"});
   for (std::size_t v = 0; v < plan.views().size(); ++v) add_derivation(plan, v, rank, document);
   add_groups(plan, rank, document);
   return document;

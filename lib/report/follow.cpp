@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "rankmesh/report/follow.hpp"
-
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -11,6 +9,7 @@
 #include "base/detail/text.hpp"
 #include "detail/timeline_rows.hpp"
 #include "rankmesh/record/statistics.hpp"
+#include "report/reports.hpp"
 
 namespace rankmesh::report {
 namespace {
@@ -71,7 +70,7 @@ std::vector<Waiting> waiting_ranks(std::span<const Record> now) {
   return result;
 }
 
-Value last_field(const FamilyActivity& family, std::span<const Record> now) {
+Json last_field(const FamilyActivity& family, std::span<const Record> now) {
   const auto last = family.most_often_last();
   if (!last) return {};
   const record::Lateness& lateness = family.last.at(*last);
@@ -82,7 +81,7 @@ Value last_field(const FamilyActivity& family, std::span<const Record> now) {
           {"seconds_caused", static_cast<double>(lateness.caused) / 1e9}};
 }
 
-Value family_fields(const FamilyActivity& family, std::span<const Record> now) {
+Json family_fields(const FamilyActivity& family, std::span<const Record> now) {
   return {{"name", family.name},
           {"ranks", family.ranks},
           {"calls_per_second", family.calls_per_second()},
@@ -94,19 +93,18 @@ Value family_fields(const FamilyActivity& family, std::span<const Record> now) {
           {"most_often_last", last_field(family, now)}};
 }
 
-std::vector<Value> row_of(const FamilyActivity& family, std::span<const Record> now) {
-  std::vector<Value> row{family.name, calls_text(family), bytes_text(family),
-                         fmt::format("{:.1f}%", family.waited_share() * 100)};
+std::vector<Cell> row_of(const FamilyActivity& family, std::span<const Record> now) {
+  std::vector<Cell> row{family.name, calls_text(family), bytes_text(family),
+                        fmt::format("{:.1f}%", family.waited_share() * 100)};
   const auto last = family.most_often_last();
   if (!last) {
     row.insert(row.end(), {"-", "-", "-", "-"});
     return row;
   }
   const record::Lateness& lateness = family.last.at(*last);
-  row.emplace_back(record::name_of(now[*last]));
-  row.emplace_back(now[*last].host);
-  row.emplace_back(fmt::format("{} of {}", lateness.times, family.decided));
-  row.emplace_back(duration_text(lateness.caused));
+  row.insert(row.end(), {record::name_of(now[*last]), now[*last].host,
+                         fmt::format("{} of {}", lateness.times, family.decided),
+                         duration_text(lateness.caused)});
   return row;
 }
 
@@ -120,20 +118,19 @@ std::string head_of(std::span<const Record> now, double seconds) {
 
 void add_waiting(std::span<const Record> now, std::size_t most, Document& document) {
   const std::vector<Waiting> waiting = waiting_ranks(now);
-  Value list{Value::List{}};
+  Json& list = document.fields["waiting"] = Json::array();
   std::string lines;
   for (std::size_t i = 0; i < waiting.size(); ++i) {
     const Record& record = now[waiting[i].record];
     const std::string activity = detail::activity_of(record);
-    list.push_back(Value{{"rank", record.rank.value()},
-                         {"host", record.host},
-                         {"activity", activity},
-                         {"seconds", static_cast<double>(waiting[i].since) / 1e9}});
+    list.push_back({{"rank", record.rank.value()},
+                    {"host", record.host},
+                    {"activity", activity},
+                    {"seconds", static_cast<double>(waiting[i].since) / 1e9}});
     if (i < most)
       lines += fmt::format("  rank {} on {}: {}, for {}\n", record::name_of(record), record.host,
                            activity, duration_text(waiting[i].since));
   }
-  document.fields["waiting"] = std::move(list);
   if (lines.empty()) return;
   document.add_bold(fmt::format("\n{} rank{} in a call or waiting", waiting.size(),
                                 waiting.size() == 1 ? " is" : "s are"));
@@ -148,16 +145,12 @@ Document follow(std::span<const Record> before, std::span<const Record> now,
   std::ranges::stable_sort(activity.families, std::ranges::greater{},
                            &FamilyActivity::waited_share);
   using enum Table::Align;
-  Document document{.schema = "rankmesh.follow/1",
-                    .table = {.columns = {{"family", left},
-                                          {"calls/s", right},
-                                          {"bytes/s", right},
-                                          {"waited", right},
-                                          {"last most often", left},
-                                          {"host", left},
-                                          {"last in", right},
-                                          {"others waited", right}}}};
-  Value families{Value::List{}};
+  Document document{.schema = "rankmesh.follow/1"};
+  document.table.add_columns({"family"});
+  document.table.add_columns({"calls/s", "bytes/s", "waited"}, right);
+  document.table.add_columns({"last most often", "host"});
+  document.table.add_columns({"last in", "others waited"}, right);
+  Json families = Json::array();
   std::int64_t undecided = 0;
   for (const FamilyActivity& family : activity.families) {
     families.push_back(family_fields(family, now));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "rankmesh/report/nccl_choice.hpp"
+#include "report/nccl_choice.hpp"
 
 #include <algorithm>
 #include <cctype>

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "detail/picture.hpp"
-#include "rankmesh/report/show.hpp"
+#include "report/reports.hpp"
 
 namespace rankmesh::report {
 namespace {
@@ -90,18 +90,23 @@ PictureState detail::state_of(const MeshPlan& plan) {
   return state;
 }
 
-Picture detail::picture_of(const MeshPlan& plan, const Machine* machine, const LiveFacts* live) {
-  Picture picture{.title = views_text(plan)};
-  if (machine != nullptr) {
-    picture.machine = *machine;
-  } else if (live != nullptr) {
-    MachineLevel nodes{.name = "node", .names = live->hosts};
-    for (std::int64_t r = 0; r < plan.world_size(); ++r)
-      nodes.units.push_back(live->placement.node(r));
-    picture.machine = Machine{plan.world_size(), {std::move(nodes)}};
-  }
-  picture.states.push_back(state_of(plan));
-  return picture;
+std::function<Picture()> detail::picture_of(const MeshPlan& plan, const Machine* machine,
+                                            std::vector<std::string> notes) {
+  Picture picture{.title = {}, .notes = std::move(notes)};
+  if (machine != nullptr) picture.machine = *machine;
+  return [plan, picture = std::move(picture)] {
+    Picture drawn = picture;
+    drawn.title = views_text(plan);
+    drawn.states.push_back(state_of(plan));
+    return drawn;
+  };
+}
+
+Machine detail::machine_of(const LiveFacts& live) {
+  MachineLevel nodes{.name = "node", .names = live.hosts};
+  for (std::int64_t r = 0; r < live.placement.world_size(); ++r)
+    nodes.units.push_back(live.placement.node(r));
+  return Machine{live.placement.world_size(), {std::move(nodes)}};
 }
 
 Machine detail::boxes_of(const Picture& picture) {

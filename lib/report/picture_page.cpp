@@ -1,31 +1,27 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Writes a picture as a page. lib/report/picture/model.js reads the data that are written here.
-#include <nlohmann/json.hpp>
-
 #include "detail/page.hpp"
 #include "detail/picture.hpp"
 
 namespace rankmesh::report {
 namespace {
 
-using nlohmann::json;
-
 // An ordered set as strides, or as a list if strides do not describe it.
-json sequence_json(const RankSet& set) {
+Json sequence_json(const RankSet& set) {
   if (!set.table()) {
-    json modes = json::array();
+    Json modes = Json::array();
     for (const Mode& mode : set.modes()) modes.push_back({mode.size, mode.stride});
     return {{"start", set.start()}, {"modes", std::move(modes)}, {"size", set.size()}};
   }
-  json list = json::array();
+  Json list = Json::array();
   set.for_each([&](Rank rank) { list.push_back(rank.value()); });
   return {{"list", std::move(list)}};
 }
 
 // The names only if they do not follow from the name of the level.
-json level_json(const Machine& machine, std::size_t l) {
+Json level_json(const Machine& machine, std::size_t l) {
   const MachineLevel& level = machine.levels()[l];
-  json result{{"name", level.name}, {"plural", plural(level.name)}};
+  Json result{{"name", level.name}, {"plural", plural(level.name)}};
   if (level.size > 0)
     result["size"] = level.size;
   else
@@ -34,9 +30,9 @@ json level_json(const Machine& machine, std::size_t l) {
   return result;
 }
 
-json family_json(const NamedFamily& named, std::int64_t world_size) {
+Json family_json(const NamedFamily& named, std::int64_t world_size) {
   const GroupFamily& family = named.second;
-  json result{
+  Json result{
       {"name", named.first}, {"size", family.group_size()}, {"groups", family.group_count()}};
   if (const RankSet* all = family.in_sequence())
     result["members"] = sequence_json(*all);
@@ -45,13 +41,13 @@ json family_json(const NamedFamily& named, std::int64_t world_size) {
   return result;
 }
 
-json state_json(const PictureState& state) {
-  json result{{"name", state.name},
+Json state_json(const PictureState& state) {
+  Json result{{"name", state.name},
               {"ranks", state.world_size},
-              {"views", json::array()},
-              {"families", json::array()}};
+              {"views", Json::array()},
+              {"families", Json::array()}};
   for (const Layout& view : state.views) {
-    json dimensions = json::array();
+    Json dimensions = Json::array();
     for (const Layout::Dimension& d : view.dimensions()) dimensions.push_back({d.name, d.size});
     result["views"].push_back(
         {{"dimensions", std::move(dimensions)}, {"ranks", sequence_json(view.ranks())}});
@@ -69,13 +65,13 @@ json state_json(const PictureState& state) {
 
 void detail::write_picture_page(const Picture& picture, Writer& out) {
   const Machine machine = boxes_of(picture);
-  json data{{"title", picture.title},
+  Json data{{"title", picture.title},
             {"machine", picture.machine ? machine.describe() : "no machine: boxes are coordinates"},
             {"notes", picture.notes},
             {"slots", machine.slot_count()},
             {"node_level", machine.node_level()},
-            {"levels", json::array()},
-            {"states", json::array()}};
+            {"levels", Json::array()},
+            {"states", Json::array()}};
   for (std::size_t l = 0; l < machine.levels().size(); ++l)
     data["levels"].push_back(level_json(machine, l));
   for (const PictureState& state : picture.states) data["states"].push_back(state_json(state));

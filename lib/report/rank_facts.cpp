@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "rankmesh/report/rank_facts.hpp"
+#include "report/rank_facts.hpp"
 
 #include <algorithm>
 

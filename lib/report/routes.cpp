@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "rankmesh/report/routes.hpp"
-
 #include <algorithm>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "base/detail/text.hpp"
-#include "rankmesh/report/show.hpp"
+#include "report/reports.hpp"
 
 namespace rankmesh::report {
 namespace {
@@ -82,26 +80,24 @@ std::vector<Entry> entries_of(const RouteTable& routes, const RouteScope& scope,
   return entries;
 }
 
+std::vector<std::string_view> names_of(const auto& values) {
+  std::vector<std::string_view> names;
+  for (const auto value : values) names.push_back(to_string(value));
+  return names;
+}
+
 std::string operations_text(const std::vector<Operation>& operations, std::size_t all) {
   if (operations.size() == all) return "all";
-  const auto names = [](const auto& list) {
-    std::vector<std::string_view> result;
-    for (const Operation operation : list) result.push_back(to_string(operation));
-    return fmt::format("{}", fmt::join(result, ", "));
-  };
-  if (operations.size() <= all / 2) return names(operations);
+  if (operations.size() <= all / 2) return fmt::format("{}", fmt::join(names_of(operations), ", "));
   std::vector<Operation> others;
   for (std::size_t o = operation_count - all; o < operation_count; ++o)
     if (std::ranges::find(operations, static_cast<Operation>(o)) == operations.end())
       others.push_back(static_cast<Operation>(o));
-  return "all but " + names(others);
+  return fmt::format("all but {}", fmt::join(names_of(others), ", "));
 }
 
 std::string types_text(const std::vector<TypeClass>& types) {
-  if (types.empty()) return "all";
-  std::vector<std::string_view> names;
-  for (const TypeClass type : types) names.push_back(to_string(type));
-  return fmt::format("{}", fmt::join(names, " "));
+  return types.empty() ? "all" : fmt::format("{}", fmt::join(names_of(types), " "));
 }
 
 std::string bytes_text(const Stretch& stretch) {
@@ -214,10 +210,11 @@ std::string served_text(const RouteTable& routes, const Stretch& stretch,
   return text;
 }
 
-std::string rules_text(const Stretch& stretch) {
+// The numbers of the rules, as they are printed.
+std::vector<std::size_t> numbers_of(const Stretch& stretch) {
   std::vector<std::size_t> numbers;
   for (const std::size_t r : stretch.rules) numbers.push_back(r + 1);
-  return fmt::format("{}", fmt::join(numbers, ","));
+  return numbers;
 }
 
 std::string_view source_text(RouteSource source) {
@@ -263,47 +260,46 @@ Table routes_table(const RouteTable& routes, const std::vector<RouteRow>& rows, 
     table.rows.push_back(
         {scope.name, scope.ranks, scope.nodes ? fmt::format("{}", *scope.nodes) : "?", memory.text,
          operations_text(entry.operations, all), types_text(entry.types), bytes_text(stretch),
-         rules_text(stretch), served_text(routes, stretch, answer)});
+         fmt::format("{}", fmt::join(numbers_of(stretch), ",")),
+         served_text(routes, stretch, answer)});
   }
   return table;
 }
 
-Value route_json(const RouteTable& routes, const RouteRow& row) {
-  Value route{{"memory", to_string(row.memory.kind)}, {"capture", row.memory.capture}};
-  for (const Operation operation : row.entry.operations)
-    route["operations"].push_back(to_string(operation));
-  route["types"] = nullptr;  // all
-  for (const TypeClass type : row.entry.types) route["types"].push_back(to_string(type));
-  route["bytes"] = nullptr;  // all, or calls without a size
+Json route_json(const RouteTable& routes, const RouteRow& row) {
+  Json route{{"memory", to_string(row.memory.kind)},
+             {"capture", row.memory.capture},
+             {"operations", names_of(row.entry.operations)},
+             {"types", row.entry.types.empty() ? Json() : Json(names_of(row.entry.types))},
+             {"bytes", nullptr},  // all, or calls without a size
+             {"sized", row.stretch.is_all ? Json() : Json(row.stretch.bytes.has_value())}};
   if (const auto& bytes = row.stretch.bytes)
     route["bytes"] =
-        Value::List{bytes->begin, bytes->end == ByteRange::infinite ? Value{} : Value{bytes->end}};
-  route["sized"] = row.stretch.is_all ? Value{} : Value{row.stretch.bytes.has_value()};
-  for (const std::size_t r : row.stretch.rules) route["rules"].push_back(r + 1);
-  for (const std::string& transport : candidates(routes, row.stretch))
-    route["candidates"].push_back(transport);
-  if (row.answer) {
-    route["transport"] = nullptr;
-    if (!row.answer->transport.empty()) route["transport"] = row.answer->transport;
-    for (const auto& skipped : row.answer->skipped)
-      route["skipped"].push_back(Value{{"rule", skipped.rule}, {"why", skipped.why}});
-  }
+        Json::array({bytes->begin, bytes->end == ByteRange::infinite ? Json() : Json(bytes->end)});
+  if (!row.stretch.rules.empty()) route["rules"] = numbers_of(row.stretch);
+  const std::vector<std::string> names = candidates(routes, row.stretch);
+  if (!names.empty()) route["candidates"] = names;
+  if (!row.answer) return route;
+  route["transport"] = row.answer->transport.empty() ? Json() : Json(row.answer->transport);
+  for (const auto& skipped : row.answer->skipped)
+    route["skipped"].push_back({{"rule", skipped.rule}, {"why", skipped.why}});
   return route;
 }
 
-Value routes_fields(const MeshPlan& plan, const RouteTable& routes,
-                    const std::vector<RouteRow>& rows) {
-  Value fields{{"mesh", views_text(plan)},
-               {"world_size", plan.world_size()},
-               {"rules", Value::List{}},
-               {"names", Value::Object{}}};
+Json routes_fields(const MeshPlan& plan, const RouteTable& routes,
+                   const std::vector<RouteRow>& rows) {
+  Json fields{{"mesh", views_text(plan)},
+              {"world_size", plan.world_size()},
+              {"rules", Json::array()},
+              {"names", Json::object()}};
   for (const RouteRule& rule : routes.rules())
-    fields["rules"].push_back(Value{
-        {"rule", rule.to_string()}, {"source", source_text(rule.source)}, {"origin", rule.origin}});
+    fields["rules"].push_back({{"rule", rule.to_string()},
+                               {"source", source_text(rule.source)},
+                               {"origin", rule.origin}});
   for (const RouteRow& row : rows) {
-    Value& name = fields["names"][row.scope.name];
+    Json& name = fields["names"][row.scope.name];
     if (name.is_null())
-      name = {{"size", row.scope.ranks}, {"nodes", row.scope.nodes}, {"routes", Value::List{}}};
+      name = {{"size", row.scope.ranks}, {"nodes", row.scope.nodes}, {"routes", Json::array()}};
     name["routes"].push_back(route_json(routes, row));
   }
   return fields;
@@ -316,9 +312,8 @@ Document routes(const MeshPlan& plan, const RouteTable& table, const RouteFacts*
   Document document{.schema = "rankmesh.routes/1",
                     .fields = routes_fields(plan, table, rows),
                     .table = routes_table(table, rows, live != nullptr)};
-  document.add_bold("routes");
-  document.add(fmt::format("  {}   {}\n\n", views_text(plan),
-                           rankmesh::detail::count_text(plan.world_size(), "rank")));
+  document.add_line("routes", title_of(plan));
+  document.add("\n");
   document.text.emplace_back(rules_table(table));
   document.add("\n");
   if (!rows.empty()) {

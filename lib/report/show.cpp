@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "rankmesh/report/show.hpp"
-
 #include <algorithm>
-#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "base/detail/text.hpp"
 #include "detail/grid.hpp"
 #include "detail/live.hpp"
 #include "detail/picture.hpp"
 #include "detail/place.hpp"
+#include "detail/strides.hpp"
+#include "report/reports.hpp"
 
 namespace rankmesh::report {
 namespace {
@@ -20,31 +21,7 @@ constexpr std::size_t max_lines = 49;
 constexpr std::size_t max_names = 24;
 constexpr std::size_t max_rank_text = 28;
 constexpr std::size_t max_field = 1000;  // characters of a list of ranks in JSON and CSV
-
-// Where the groups of a name are.
-struct Spread {
-  std::int64_t inside = 0;      // groups inside one node
-  std::int32_t most_nodes = 0;  // nodes of the group that spans most
-};
-
-Spread spread_of(const GroupFamily& family, const Placement& placement) {
-  Spread spread;
-  for (std::int64_t g = 0; g < family.group_count(); ++g) {
-    const std::int32_t nodes = placement.nodes_of(family.group(g));
-    spread.inside += nodes == 1 ? 1 : 0;
-    spread.most_nodes = std::max(spread.most_nodes, nodes);
-  }
-  return spread;
-}
-
-std::string stride_text(const GroupFamily& family) {
-  const auto stride = family.stride();
-  return stride ? fmt::format("{}", *stride) : "-";
-}
-
-std::string size_text(const GroupFamily& family) {
-  return fmt::format("{}{}", family.is_uniform() ? "" : "<=", family.group_size());
-}
+constexpr std::size_t max_views = 400;   // characters of the mesh in the first line
 
 std::string_view coverage_text(Coverage coverage) {
   switch (coverage) {
@@ -58,105 +35,82 @@ std::string_view coverage_text(Coverage coverage) {
   return "?";
 }
 
-// Per family; empty without live facts.
-std::vector<Spread> spreads_of(const MeshPlan& plan, const LiveFacts* live) {
-  std::vector<Spread> result;
-  if (live != nullptr)
-    for (const GroupFamily& family : plan.families())
-      result.push_back(spread_of(family, live->placement));
-  return result;
-}
+bool has_devices(const LiveFacts* live) { return live != nullptr && !live->opened.empty(); }
 
-// How the groups of each family lie on a machine.
-struct Places {
-  const Machine* machine = nullptr;
-  std::vector<std::vector<LevelSpread>> spreads;  // per family
-};
-
-Places places_of(const MeshPlan& plan, const Machine* machine) {
-  Places places{machine, {}};
-  if (machine != nullptr)
-    for (const GroupFamily& family : plan.families())
-      places.spreads.push_back(spread_of(family, *machine));
-  return places;
-}
-
-void add_place_columns(const Places& places, Table& table) {
-  using enum Table::Align;
-  for (const MachineLevel& level : places.machine->levels()) {
-    table.columns.push_back({fmt::format("in one {}", level.name), right});
-    table.columns.push_back({fmt::format("most {}", plural(level.name)), right});
-    table.columns.push_back({fmt::format("split by {}", level.name), left});
-  }
-}
-
-void add_place_cells(const Places& places, std::size_t family, std::int64_t groups,
-                     std::vector<Value>& row) {
-  for (const LevelSpread& spread : places.spreads[family]) {
-    row.emplace_back(spread.inside);
-    row.emplace_back(spread.most_units);
-    row.emplace_back(detail::split_text(spread, groups));
-  }
-}
-
-Table names_table(const MeshPlan& plan, const LiveFacts* live, const std::vector<Spread>& spreads,
-                  const Places& places) {
+void add_name_columns(const LiveFacts* live, const Machine* machine, Table& table) {
   using enum Table::Align;
   using enum Table::Forms;
-  Table table{.columns = {{"name", left},
-                          {"size", right},
-                          {"groups", right},
-                          {"stride", right},
-                          {"first group", left, all, max_rank_text},
-                          {"last group", left, all, max_rank_text}}};
-  const bool has_devices = live != nullptr && !live->opened.empty();
-  if (places.machine != nullptr)
-    add_place_columns(places, table);
-  else if (live != nullptr)
-    for (const char* title : {"in one node", "most nodes"}) table.columns.push_back({title, right});
-  if (has_devices)
-    for (const char* title : {"warm-up ms", "device MiB"}) table.columns.push_back({title, right});
-  for (std::size_t f = 0; f < plan.families().size(); ++f) {
-    const GroupFamily& family = plan.families()[f];
-    std::vector<Value> row{family.name(),
-                           size_text(family),
-                           family.group_count(),
-                           stride_text(family),
-                           Ranks{family.group(0), max_field},
-                           Ranks{family.group(family.group_count() - 1), max_field}};
-    if (places.machine != nullptr) {
-      add_place_cells(places, f, family.group_count(), row);
-    } else if (live != nullptr) {
-      row.emplace_back(spreads[f].inside);
-      row.emplace_back(spreads[f].most_nodes);
+  table.add_columns({"name"});
+  table.add_columns({"size", "groups", "stride"}, right);
+  for (const char* title : {"first group", "last group"})
+    table.columns.push_back({title, left, all, max_rank_text});
+  if (machine != nullptr) {
+    for (const MachineLevel& level : machine->levels()) {
+      table.add_columns({"in one " + level.name, "most " + plural(level.name)}, right);
+      table.add_columns({"split by " + level.name});
     }
-    if (has_devices) {
-      const LiveFacts::Opened& opened = live->opened.at(f);
-      const bool is_open = opened.device_memory >= 0;
-      row.emplace_back(is_open ? fmt::format("{:.1f}", 1e3 * opened.warm_up) : "-");
-      row.emplace_back(
-          is_open ? fmt::format("{:.1f}", static_cast<double>(opened.device_memory) / (1 << 20))
-                  : "-");
-    }
-    table.rows.push_back(std::move(row));
+  } else if (live != nullptr) {
+    table.add_columns({"in one node", "most nodes"}, right);
   }
-  return table;
+  if (has_devices(live)) table.add_columns({"warm-up ms", "device MiB"}, right);
+}
+
+// Adds how many groups are inside one node, and how many nodes the most spread one has.
+void add_nodes(const GroupFamily& family, const Placement& placement, bool is_in_table,
+               std::vector<Cell>& row, Json& entry) {
+  std::int64_t inside = 0;
+  std::int32_t most_nodes = 0;
+  for (std::int64_t g = 0; g < family.group_count(); ++g) {
+    const std::int32_t nodes = placement.nodes_of(family.group(g));
+    inside += nodes == 1 ? 1 : 0;
+    most_nodes = std::max(most_nodes, nodes);
+  }
+  entry["groups_in_one_node"] = inside;
+  entry["most_nodes"] = most_nodes;
+  if (is_in_table) row.insert(row.end(), {inside, most_nodes});
+}
+
+void add_opened(const LiveFacts::Opened& opened, std::vector<Cell>& row, Json& entry) {
+  const bool is_open = opened.device_memory >= 0;
+  for (const double figure :
+       {1e3 * opened.warm_up, static_cast<double>(opened.device_memory) / (1 << 20)})
+    row.emplace_back(is_open ? fmt::format("{:.1f}", figure) : "-");
+  if (!is_open) return;
+  entry["warm_up_seconds"] = opened.warm_up;
+  entry["device_memory"] = opened.device_memory;
+}
+
+// Adds a row of the table, and an object of JSON.
+void add_name(const MeshPlan& plan, std::size_t f, const LiveFacts* live, const Machine* machine,
+              Document& document) {
+  const GroupFamily& family = plan.families()[f];
+  const std::int64_t groups = family.group_count();
+  const auto stride = family.stride();
+  const Ranks first{family.group(0), max_field}, last{family.group(groups - 1), max_field};
+  std::vector<Cell> row{
+      family.name(), fmt::format("{}{}", family.is_uniform() ? "" : "<=", family.group_size()),
+      groups,        stride ? Json(*stride) : Json("-"),
+      first,         last};
+  Json entry{
+      {"name", family.name()}, {"size", family.group_size()},
+      {"groups", groups},      {"coverage", coverage_text(family.coverage(plan.world_size()))},
+      {"first", first},        {"last", last}};
+  if (stride) entry["stride"] = *stride;
+  if (live != nullptr) add_nodes(family, live->placement, machine == nullptr, row, entry);
+  std::vector<LevelSpread> spreads;
+  if (machine != nullptr) spreads = spread_of(family, *machine);
+  for (const LevelSpread& spread : spreads)
+    row.insert(row.end(), {spread.inside, spread.most_units, detail::split_text(spread, groups)});
+  if (has_devices(live)) add_opened(live->opened.at(f), row, entry);
+  if (machine != nullptr) entry["levels"] = detail::spread_json(*machine, spreads, groups);
+  document.table.rows.push_back(std::move(row));
+  document.fields["names"].push_back(std::move(entry));
 }
 
 bool is_of_grids(const MeshPlan& plan) {
   return std::ranges::any_of(plan.views(), [&](const Layout& view) {
     return !view.ranks().has_same_ranks(plan.views().front().ranks());
   });
-}
-
-// The dimension with the smallest stride in the first view; nothing if there are several grids.
-std::optional<std::string> fastest(const MeshPlan& plan) {
-  if (is_of_grids(plan)) return std::nullopt;
-  const Layout::Dimension* best = nullptr;
-  for (const auto& d : plan.views().front().dimensions())
-    if (d.size > 1 && (best == nullptr || std::abs(d.stride) < std::abs(best->stride))) best = &d;
-  if (best == nullptr) return std::nullopt;
-  return best->name;
 }
 
 // The text gives the counts of "a rank" if all ranks have the same counts, otherwise the counts of
@@ -171,69 +125,17 @@ std::string communicators_text(const MeshPlan& plan) {
                      rankmesh::detail::count_text(plan.communicators(0).size(), "communicator"));
 }
 
-}  // namespace
-
-// '|' separates views of the same ranks, '+' separates grids, which have their ranks behind them.
-std::string views_text(const MeshPlan& plan) {
-  const bool has_grids = is_of_grids(plan);
-  std::string text;
-  for (std::size_t v = 0; v < plan.views().size(); ++v) {
-    const Layout& view = plan.views()[v];
-    const bool is_same = v > 0 && view.ranks().has_same_ranks(plan.views()[v - 1].ranks());
-    if (v > 0) text += is_same ? " | " : " + ";
-    std::vector<std::string> dimensions;
-    for (const auto& d : view.dimensions())
-      dimensions.push_back(fmt::format("{}={}", d.name, d.size));
-    text += fmt::format("{}", fmt::join(dimensions, ","));
-    const bool is_last =
-        v + 1 == plan.views().size() || !view.ranks().has_same_ranks(plan.views()[v + 1].ranks());
-    if (has_grids && is_last) text += " on " + view.ranks().to_string(max_rank_text);
-  }
-  return text;
-}
-
-namespace {
-
-Value views_json(const MeshPlan& plan) {
-  Value views;
+Json views_json(const MeshPlan& plan) {
+  Json views;
   for (const Layout& view : plan.views()) {
-    Value dimensions{Value::List{}};
+    Json& dimensions = views.emplace_back(Json::array());
     for (const auto& d : view.dimensions())
-      dimensions.push_back(Value{{"name", d.name}, {"size", d.size}, {"stride", d.stride}});
-    views.push_back(std::move(dimensions));
+      dimensions.push_back({{"name", d.name}, {"size", d.size}, {"stride", d.stride}});
   }
   return views;
 }
 
-Value names_json(const MeshPlan& plan, const LiveFacts* live, const std::vector<Spread>& spreads,
-                 const Places& places) {
-  Value names;
-  for (std::size_t f = 0; f < plan.families().size(); ++f) {
-    const GroupFamily& family = plan.families()[f];
-    Value entry{{"name", family.name()},
-                {"size", family.group_size()},
-                {"groups", family.group_count()},
-                {"coverage", coverage_text(family.coverage(plan.world_size()))},
-                {"first", Ranks{family.group(0), max_field}},
-                {"last", Ranks{family.group(family.group_count() - 1), max_field}}};
-    if (const auto stride = family.stride()) entry["stride"] = *stride;
-    if (live != nullptr) {
-      entry["groups_in_one_node"] = spreads[f].inside;
-      entry["most_nodes"] = spreads[f].most_nodes;
-      if (f < live->opened.size() && live->opened[f].device_memory >= 0) {
-        entry["warm_up_seconds"] = live->opened[f].warm_up;
-        entry["device_memory"] = live->opened[f].device_memory;
-      }
-    }
-    if (places.machine != nullptr)
-      entry["levels"] =
-          detail::spread_json(*places.machine, places.spreads[f], family.group_count());
-    names.push_back(std::move(entry));
-  }
-  return names;
-}
-
-void add_live_json(const MeshPlan& plan, const LiveFacts& live, Value& fields) {
+void add_live_json(const MeshPlan& plan, const LiveFacts& live, Json& fields) {
   if (!live.why_no_devices.empty()) fields["why_no_devices"] = live.why_no_devices;
   if (live.phases)
     fields["nccl_seconds"] = {{"unique_ids", live.phases->unique_ids},
@@ -246,33 +148,19 @@ void add_live_json(const MeshPlan& plan, const LiveFacts& live, Value& fields) {
   for (const std::string& advice : nccl_advice(live.nccl, live.placement.node_count()))
     fields["advice"].push_back(advice);
   for (std::int64_t r = 0; r < live.placement.world_size(); ++r) {
-    Value coordinates{Value::Object{}};
+    Json coordinates = Json::object();
     for (const auto& [name, coordinate] : plan.coordinates(r))
       coordinates[name] = coordinate.value();
     const auto node = static_cast<std::size_t>(live.placement.node(r));
-    Value entry{{"rank", r},
-                {"coordinates", std::move(coordinates)},
-                {"host", live.hosts.at(node)},
-                {"node", node},
-                {"local_rank", live.placement.local_rank(r)},
-                {"pid", live.process_ids.at(static_cast<std::size_t>(r))}};
+    Json& entry = fields["ranks"].emplace_back(
+        Json{{"rank", r},
+             {"coordinates", std::move(coordinates)},
+             {"host", live.hosts.at(node)},
+             {"node", node},
+             {"local_rank", live.placement.local_rank(r)},
+             {"pid", live.process_ids.at(static_cast<std::size_t>(r))}});
     if (!live.devices.empty()) entry["device"] = live.devices.at(static_cast<std::size_t>(r));
-    fields["ranks"].push_back(std::move(entry));
   }
-}
-
-Value show_fields(const MeshPlan& plan, const LiveFacts* live, const std::vector<Spread>& spreads,
-                  const Places& places) {
-  Value fields{{"mesh", views_text(plan)},
-               {"world_size", plan.world_size()},
-               {"digest", to_string(plan.digest())}};
-  if (!plan.views().empty()) fields["views"] = views_json(plan);
-  if (!plan.families().empty()) fields["names"] = names_json(plan, live, spreads, places);
-  if (places.machine != nullptr) fields["machine"] = places.machine->describe();
-  fields["rank_0"] = {{"groups", plan.memberships(0).size()},
-                      {"communicators", plan.communicators(0).size()}};
-  if (live != nullptr) add_live_json(plan, *live, fields);
-  return fields;
 }
 
 // Adds the views that leave the text below max_lines.
@@ -291,33 +179,63 @@ void add_grids(const MeshPlan& plan, const LiveFacts* live, std::size_t width, s
   }
 }
 
+std::string first_line(const MeshPlan& plan) {
+  const auto* fast = is_of_grids(plan) ? nullptr : detail::fastest(plan.views().front());
+  return fmt::format("{}{}, digest {}", title_of(plan, max_views),
+                     fast == nullptr ? "" : fmt::format(", {} varies fastest", fast->name),
+                     to_string(plan.digest()).substr(0, 8));
+}
+
 }  // namespace
+
+// '|' separates views of the same ranks, '+' separates grids, which have their ranks behind them.
+std::string views_text(const MeshPlan& plan) {
+  const bool has_grids = is_of_grids(plan);
+  std::string text;
+  for (std::size_t v = 0; v < plan.views().size(); ++v) {
+    const Layout& view = plan.views()[v];
+    const bool is_same = v > 0 && view.ranks().has_same_ranks(plan.views()[v - 1].ranks());
+    if (v > 0) text += is_same ? " | " : " + ";
+    text += detail::view_text(view);
+    const bool is_last =
+        v + 1 == plan.views().size() || !view.ranks().has_same_ranks(plan.views()[v + 1].ranks());
+    if (has_grids && is_last) text += " on " + view.ranks().to_string(max_rank_text);
+  }
+  return text;
+}
+
+std::string title_of(const MeshPlan& plan, std::size_t most) {
+  std::string views = views_text(plan);
+  if (views.size() > most) views = views.substr(0, most) + "...";
+  return fmt::format("{}   {}", views, rankmesh::detail::count_text(plan.world_size(), "rank"));
+}
 
 Document show(const MeshPlan& plan, const LiveFacts* live, std::size_t width,
               const Machine* machine) {
-  const std::vector<Spread> spreads = spreads_of(plan, live);
-  const Places places = places_of(plan, machine);
   Document document{.schema = "rankmesh.show/1",
-                    .fields = show_fields(plan, live, spreads, places),
-                    .table = names_table(plan, live, spreads, places)};
-  const auto fast = fastest(plan);
-  std::string views = views_text(plan);
-  if (views.size() > 400) views = views.substr(0, 400) + "...";
-  document.add_bold("mesh");
-  document.add(fmt::format("  {}   {}{}, digest {}\n", views,
-                           rankmesh::detail::count_text(plan.world_size(), "rank"),
-                           fast ? fmt::format(", {} varies fastest", *fast) : "",
-                           to_string(plan.digest()).substr(0, 8)));
+                    .fields = {{"mesh", views_text(plan)},
+                               {"world_size", plan.world_size()},
+                               {"digest", to_string(plan.digest())}}};
+  if (!plan.views().empty()) document.fields["views"] = views_json(plan);
+  add_name_columns(live, machine, document.table);
+  for (std::size_t f = 0; f < plan.families().size(); ++f)
+    add_name(plan, f, live, machine, document);
+  if (machine != nullptr) document.fields["machine"] = machine->describe();
+  document.fields["rank_0"] = {{"groups", plan.memberships(0).size()},
+                               {"communicators", plan.communicators(0).size()}};
+  if (live != nullptr) add_live_json(plan, *live, document.fields);
+  document.add_line("mesh", first_line(plan));
   if (machine != nullptr) document.add(fmt::format("machine  {}\n", machine->describe()));
   const std::size_t names = std::min(max_names, plan.families().size());
   add_grids(plan, live, width, names, document);
   document.add("\n");
-  document.text.emplace_back(TableHere{names});
-  if (plan.families().size() > names)
-    document.add(fmt::format("  ... and {} more names\n", plan.families().size() - names));
+  document.add_table(names, plan.families().size(), "names");
   if (live != nullptr) document.add(fmt::format("\n{}", detail::nodes_text(*live)));
   document.add(fmt::format("\n{}", communicators_text(plan)));
-  document.picture = detail::picture_of(plan, machine, live);
+  const auto nodes = machine == nullptr && live != nullptr
+                         ? std::optional{detail::machine_of(*live)}
+                         : std::nullopt;
+  document.picture = detail::picture_of(plan, nodes ? &*nodes : machine);
   return document;
 }
 

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "rankmesh/report/shrink.hpp"
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "base/detail/text.hpp"
 #include "detail/picture.hpp"
-#include "rankmesh/report/show.hpp"
+#include "report/reports.hpp"
 
 namespace rankmesh::report {
 namespace {
@@ -39,13 +43,11 @@ std::string moves_text(const std::vector<std::int64_t>& new_rank) {
 
 void add_losses(const Shrunk& after, Document& document) {
   for (const LostRank& lost : after.lost) {
-    document.fields["lost"].push_back(Value{{"rank", lost.rank},
-                                            {"coordinates", lost.coordinates},
-                                            {"part", lost.part},
-                                            {"copies_left", lost.copies_left}});
-    if (&lost - after.lost.data() == most_loss_lines)
-      document.add(fmt::format("  ... and {} more\n", after.lost.size() - most_loss_lines));
-    if (&lost - after.lost.data() >= static_cast<std::ptrdiff_t>(most_loss_lines)) continue;
+    document.fields["lost"].push_back({{"rank", lost.rank},
+                                       {"coordinates", lost.coordinates},
+                                       {"part", lost.part},
+                                       {"copies_left", lost.copies_left}});
+    if (document.fields["lost"].size() > most_loss_lines) continue;
     document.add(fmt::format(
         "  rank {} ({}): {} of {} left\n", lost.rank, lost.coordinates,
         lost.copies_left == 0
@@ -53,7 +55,9 @@ void add_losses(const Shrunk& after, Document& document) {
             : fmt::format("{} {}", lost.copies_left, lost.copies_left == 1 ? "copy" : "copies"),
         lost.part));
   }
-  for (const std::string& part : after.fatal) document.fields["fatal"].push_back(part);
+  if (after.lost.size() > most_loss_lines)
+    document.add(fmt::format("  ... and {} more\n", after.lost.size() - most_loss_lines));
+  document.fields["fatal"] = after.fatal;
   if (!after.fatal.empty()) {
     document.add_bold("fatal");
     document.add(fmt::format(
@@ -65,37 +69,38 @@ void add_losses(const Shrunk& after, Document& document) {
   }
 }
 
-void add_rank_table(const MeshPlan& plan, const Shrunk& after, Document& document) {
-  document.table.columns = {{"rank", Table::Align::right},
-                            {"was", Table::Align::left},
-                            {"new rank", Table::Align::right},
-                            {"is", Table::Align::left}};
+void add_rank_table(const MeshPlan& plan, const Shrunk& after, Table& table) {
+  using enum Table::Align;
+  table.columns = {{"rank", right}, {"was", left}, {"new rank", right}, {"is", left}};
   for (std::size_t r = 0; r < after.new_rank.size(); ++r) {
     const auto rank = static_cast<std::int64_t>(r);
     const std::int64_t place = after.new_rank[r];
-    document.table.rows.push_back(
-        {rank, rank < plan.world_size() ? plan.describe(rank) : "spare",
-         place < 0 ? Value{} : Value{place},
-         place < 0 || !after.plan ? Value{} : Value{after.plan->describe(place)}});
+    table.rows.push_back({rank, rank < plan.world_size() ? plan.describe(rank) : "spare",
+                          place < 0 ? Json() : Json(place),
+                          place < 0 || !after.plan ? Json() : Json(after.plan->describe(place))});
   }
 }
 
-Picture picture_of_loss(const MeshPlan& plan, const Shrunk& after, const Machine* machine) {
-  Picture picture = detail::picture_of(plan, machine);
+std::function<Picture()> picture_of_loss(const MeshPlan& plan, const Shrunk& after,
+                                         const Machine* machine) {
   std::vector<std::int64_t> lost;
   for (const LostRank& one : after.lost) lost.push_back(one.rank);
-  picture.notes.push_back(fmt::format("lost: {}", rank_set_of(lost).to_string(200)));
+  auto make = detail::picture_of(plan, machine,
+                                 {fmt::format("lost: {}", rank_set_of(lost).to_string(200))});
   const bool has_spares = static_cast<std::int64_t>(after.new_rank.size()) > plan.world_size();
-  if (!after.plan || has_spares) return picture;  // it has no slots for spare ranks
-  picture.states.front().name = "before";
-  PictureState state = detail::state_of(*after.plan);
-  state.name = "after";
-  state.slots.resize(static_cast<std::size_t>(state.world_size));
-  for (std::size_t r = 0; r < after.new_rank.size(); ++r)
-    if (after.new_rank[r] >= 0)
-      state.slots[static_cast<std::size_t>(after.new_rank[r])] = static_cast<std::int64_t>(r);
-  picture.states.push_back(std::move(state));
-  return picture;
+  if (!after.plan || has_spares) return make;  // it has no slots for spare ranks
+  return [make = std::move(make), plan = *after.plan, new_rank = after.new_rank] {
+    Picture picture = make();
+    picture.states.front().name = "before";
+    PictureState state = detail::state_of(plan);
+    state.name = "after";
+    state.slots.resize(static_cast<std::size_t>(state.world_size));
+    for (std::size_t r = 0; r < new_rank.size(); ++r)
+      if (new_rank[r] >= 0)
+        state.slots[static_cast<std::size_t>(new_rank[r])] = static_cast<std::int64_t>(r);
+    picture.states.push_back(std::move(state));
+    return picture;
+  };
 }
 
 }  // namespace
@@ -106,36 +111,31 @@ Document shrink(const MeshPlan& plan, ShrinkPolicy policy, const Shrunk& after,
                     .fields = {{"mesh", views_text(plan)},
                                {"world_size", plan.world_size()},
                                {"policy", to_string(policy)},
-                               {"lost", Value::List{}},
-                               {"fatal", Value::List{}},
+                               {"lost", Json::array()},
+                               {"fatal", Json::array()},
                                {"copies_before", after.copies_before},
                                {"copies_after", after.copies_after}}};
-  document.add_bold("mesh");
-  document.add(fmt::format("  {}   {}\n", views_text(plan),
-                           rankmesh::detail::count_text(plan.world_size(), "rank")));
+  document.add_line("mesh", title_of(plan));
   document.add_bold("lost");
   document.add("\n");
   add_losses(after, document);
   document.add_bold("afterwards");
+  document.add(fmt::format(", with the policy {}\n", to_string(policy)));
   if (after.plan) {
     document.fields["after"] = {{"mesh", views_text(*after.plan)},
                                 {"world_size", after.plan->world_size()}};
-    document.add(fmt::format(", with the policy {}\n  {}   {}, {} of {} copies\n{}",
-                             to_string(policy), views_text(*after.plan),
-                             rankmesh::detail::count_text(after.plan->world_size(), "rank"),
-                             after.copies_after, after.copies_before, moves_text(after.new_rank)));
+    document.add(fmt::format("  {}, {} of {} copies\n{}", title_of(*after.plan), after.copies_after,
+                             after.copies_before, moves_text(after.new_rank)));
   } else {
     document.add(
-        fmt::format(", with the policy {}\n  no complete replica remains{}\n", to_string(policy),
+        fmt::format("  no complete replica remains{}\n",
                     after.fatal.empty() ? "; the policies compact and spare can continue" : ""));
   }
   if (after.plan && !after.idle.empty())
     document.add(fmt::format("  idle: {}\n", rank_set_of(after.idle).to_string(200)));
-  document.fields["idle"] = Value::List{};
-  for (const std::int64_t rank : after.idle) document.fields["idle"].push_back(rank);
-  document.fields["new_rank"] = Value::List{};
-  for (const std::int64_t rank : after.new_rank) document.fields["new_rank"].push_back(rank);
-  add_rank_table(plan, after, document);
+  document.fields["idle"] = after.idle;
+  document.fields["new_rank"] = after.new_rank;
+  add_rank_table(plan, after, document.table);
   document.picture = picture_of_loss(plan, after, machine);
   return document;
 }

@@ -10,7 +10,8 @@
 
 #include "detail/record_names.hpp"
 #include "detail/timeline_rows.hpp"
-#include "rankmesh/report/timeline.hpp"
+#include "detail/writer.hpp"
+#include "report/timeline.hpp"
 
 namespace rankmesh::report {
 namespace {
@@ -39,7 +40,7 @@ class EventWriter {
   }
 
   void write() {
-    out_ << R"({"displayTimeUnit":"ns","otherData":)" << text_of(other_data())
+    out_ << R"({"displayTimeUnit":"ns","otherData":)" << detail::json_text(other_data())
          << ",\"traceEvents\":[";
     name_processes();
     for (const std::size_t r : detail::order_of_rows(records_)) {
@@ -50,12 +51,8 @@ class EventWriter {
   }
 
  private:
-  static std::string text_of(const Event& value) {
-    return value.dump(-1, ' ', false, Event::error_handler_t::replace);
-  }
-
   void emit(const Event& event) {
-    out_ << (is_first_ ? "\n" : ",\n") << text_of(event);
+    out_ << (is_first_ ? "\n" : ",\n") << detail::json_text(event);
     is_first_ = false;
   }
 

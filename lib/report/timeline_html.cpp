@@ -6,17 +6,14 @@
 #include <tuple>
 #include <utility>
 
-#include <nlohmann/json.hpp>
-
 #include "detail/page.hpp"
 #include "detail/record_names.hpp"
 #include "detail/timeline_rows.hpp"
-#include "rankmesh/report/timeline.hpp"
+#include "report/timeline.hpp"
 
 namespace rankmesh::report {
 namespace {
 
-using PageData = nlohmann::json;
 using record::Record;
 using record::Time;
 
@@ -46,12 +43,12 @@ class PageWriter {
     }
     out_ << "],\n\"messages\":[";
     write_messages();
-    PageData groups = PageData::array();
+    Json groups = Json::array();
     for (const auto& [size, members] : group_table_) groups.push_back({size, members});
-    PageData texts = PageData::array();
+    Json texts = Json::array();
     for (const auto& [family, operation, text, bytes] : text_table_)
       texts.push_back({family, operation, text, bytes});
-    PageData sentences = PageData::array();
+    Json sentences = Json::array();
     for (const std::string& sentence : diagnosis) sentences.push_back(sentence);
     const Record none;
     const Record& first = records_.empty() ? none : records_.front();
@@ -59,7 +56,7 @@ class PageWriter {
          << ",\n\"texts\":" << detail::script_json(texts)
          << ",\n\"mesh\":" << detail::script_json(first.mesh)
          << ",\"world_size\":" << first.world_size
-         << ",\"transports\":" << detail::script_json(PageData(first.transports))
+         << ",\"transports\":" << detail::script_json(Json(first.transports))
          << ",\"opened_at\":" << first.opened_at
          << ",\"diagnosis\":" << detail::script_json(sentences) << "}" << detail::page_tail;
   }
@@ -82,7 +79,7 @@ class PageWriter {
     first_time_ = first.value_or(0);
   }
 
-  PageData rank_data(std::size_t r) {
+  Json rank_data(std::size_t r) {
     const Record& record = records_[r];
     Columns columns;
     Time before = first_time_;
@@ -93,7 +90,7 @@ class PageWriter {
       before = bar.begin;
       add_bar(record, bar, columns);
     }
-    PageData marks = PageData::array();
+    Json marks = Json::array();
     for (const record::Mark& mark : record.marks)
       marks.push_back({mark.time - first_time_, mark.text});
     const auto kept = record.calls.size() + record.marks.size();

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "rankmesh/report/trace.hpp"
-#include "base/detail/text.hpp"
-
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
 #include <span>
 #include <string>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
+
+#include "base/detail/text.hpp"
+#include "report/reports.hpp"
 
 namespace rankmesh::report {
 namespace {
@@ -131,88 +134,66 @@ void add_text(Records records, const Diagnosis& diagnosis, Document& document) {
     document.add(paragraph(fmt::format("{}: {}", to_string(finding.severity), finding.text)));
 }
 
-Value finding_value(const Finding& finding) {
-  Value value{{"kind", to_string(finding.kind)},
-              {"severity", to_string(finding.severity)},
-              {"text", finding.text},
-              {"ranks", Ranks{finding.ranks}},
-              {"waiting", Ranks{finding.waiting}},
-              {"steps", Value::List{}}};
+Json finding_value(const Finding& finding) {
+  Json value{{"kind", to_string(finding.kind)},
+             {"severity", to_string(finding.severity)},
+             {"text", finding.text},
+             {"ranks", Ranks{finding.ranks}},
+             {"waiting", Ranks{finding.waiting}},
+             {"steps", Json::array()}};
   for (const record::Step& step : finding.steps)
-    value["steps"].push_back(Value{
-        {"ranks", Ranks{step.ranks}}, {"text", step.text}, {"waits_for", Ranks{step.waits_for}}});
+    value["steps"].push_back(
+        {{"ranks", Ranks{step.ranks}}, {"text", step.text}, {"waits_for", Ranks{step.waits_for}}});
   return value;
 }
 
-Value rank_value(const Record& record, const RankActivity& rank) {
+std::vector<Cell> row_of(const Record& record, const RankActivity& rank) {
   const auto age = age_of(record, rank);
-  Value value{{"rank", rank.rank.value()},
-              {"coordinates", record.coordinates},
-              {"host", record.host},
-              {"process_id", record.process_id},
-              {"process", to_string(record.process)},
-              {"activity", to_string(rank.activity)},
-              {"text", rank.text},
-              {"seconds", nullptr},
-              {"waits_for", Ranks{rank.waits_for}},
-              {"is_certain", rank.is_certain},
-              {"last_call", nullptr},
-              {"last_mark", nullptr}};
-  if (age) value["seconds"] = static_cast<double>(*age) / 1e9;
-  if (!record.calls.empty() && record.calls.back().group < record.groups.size())
-    value["last_call"] = record::to_string(record, record.calls.back());
-  if (!record.marks.empty()) value["last_mark"] = record.marks.back().text;
-  return value;
-}
-
-Value mesh_value(Records records, const Diagnosis& diagnosis) {
-  const Record& first = records.front();
-  Value value{{"key", fmt::format("{:016x}", first.mesh_key)},
-              {"mesh", first.mesh},
-              {"world_size", first.world_size},
-              {"missing", Ranks{diagnosis.missing}},
-              {"has_error", diagnosis.has_error()},
-              {"ranks", Value::List{}},
-              {"findings", Value::List{}}};
-  for (const RankActivity& rank : diagnosis.ranks)
-    value["ranks"].push_back(rank_value(records[rank.record], rank));
-  for (const Finding& finding : diagnosis.findings)
-    value["findings"].push_back(finding_value(finding));
-  return value;
-}
-
-void add_rows(Records records, const Diagnosis& diagnosis, Table& table) {
-  for (const RankActivity& rank : diagnosis.ranks) {
-    const Record& record = records[rank.record];
-    const auto age = age_of(record, rank);
-    table.rows.push_back({record.mesh, fmt::format("{:016x}", record.mesh_key), rank.rank.value(),
-                          record.coordinates, record.host, record.process_id,
-                          to_string(record.process), to_string(rank.activity), rank.text,
-                          age ? Value{static_cast<double>(*age) / 1e9} : Value{},
-                          Ranks{rank.waits_for}});
-  }
+  const bool has_call = !record.calls.empty() && record.calls.back().group < record.groups.size();
+  return {record.mesh,
+          fmt::format("{:016x}", record.mesh_key),
+          rank.rank.value(),
+          record.coordinates,
+          record.host,
+          record.process_id,
+          to_string(record.process),
+          to_string(rank.activity),
+          rank.text,
+          age ? Json(static_cast<double>(*age) / 1e9) : Json(),
+          Ranks{rank.waits_for},
+          rank.is_certain,
+          has_call ? Json(record::to_string(record, record.calls.back())) : Json(),
+          record.marks.empty() ? Json() : Json(record.marks.back().text)};
 }
 
 void add_mesh(Records records, const Diagnosis& diagnosis, Document& document) {
   add_text(records, diagnosis, document);
-  document.fields["meshes"].push_back(mesh_value(records, diagnosis));
-  add_rows(records, diagnosis, document.table);
+  const Record& first = records.front();
+  Table table{.columns = document.table.columns};
+  for (const RankActivity& rank : diagnosis.ranks)
+    table.rows.push_back(row_of(records[rank.record], rank));
+  Json value{{"key", fmt::format("{:016x}", first.mesh_key)},
+             {"mesh", first.mesh},
+             {"world_size", first.world_size},
+             {"missing", Ranks{diagnosis.missing}},
+             {"has_error", diagnosis.has_error()},
+             {"ranks", table.objects({"rank", "coordinates", "host", "process_id", "process",
+                                      "activity", "text", "seconds", "waits_for", "is_certain",
+                                      "last_call", "last_mark"})},
+             {"findings", Json::array()}};
+  for (const Finding& finding : diagnosis.findings)
+    value["findings"].push_back(finding_value(finding));
+  document.fields["meshes"].push_back(std::move(value));
+  std::ranges::move(table.rows, std::back_inserter(document.table.rows));
 }
 
 Document empty_trace() {
-  return {.schema = "rankmesh.trace/1",
-          .fields = {{"meshes", Value::List{}}},
-          .table = {.columns = {{"mesh"},
-                                {"key"},
-                                {"rank"},
-                                {"coordinates"},
-                                {"host"},
-                                {"process_id"},
-                                {"process"},
-                                {"activity"},
-                                {"text"},
-                                {"seconds"},
-                                {"waits_for"}}}};
+  Document document{.schema = "rankmesh.trace/1", .fields = {{"meshes", Json::array()}}};
+  document.table.add_columns({"mesh", "key", "rank", "coordinates", "host", "process_id", "process",
+                              "activity", "text", "seconds", "waits_for"});
+  for (const char* title : {"is_certain", "last_call", "last_mark"})
+    document.table.columns.push_back({.title = title, .forms = Table::Forms::json_only});
+  return document;
 }
 
 }  // namespace

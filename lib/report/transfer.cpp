@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "rankmesh/report/transfer.hpp"
-
 #include <algorithm>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "base/detail/text.hpp"
-#include "rankmesh/report/show.hpp"
+#include "report/reports.hpp"
 
 namespace rankmesh::report {
 namespace {
@@ -52,13 +55,11 @@ std::vector<Total> totals_of(const TransferVolume& v, bool has_machine) {
 
 void add_totals(const std::vector<Total>& totals, Document& document) {
   using enum Table::Align;
-  Table table{.columns = {{"", left}, {"bytes", right}, {"", right}, {"lower bound", right}},
-              .rows = {}};
+  Table table{.columns = {{"", left}, {"bytes", right}, {"", right}, {"lower bound", right}}};
   for (const Total& total : totals) {
     document.fields[total.key] = {{"bytes", total.bytes}, {"lower_bound", total.least}};
-    if (total.is_rare && total.bytes == 0) continue;
-    table.rows.push_back({total.title, total.bytes, bytes_text(total.bytes),
-                          total.least ? Value{*total.least} : Value{""}});
+    if (!total.is_rare || total.bytes > 0)
+      table.rows.push_back({total.title, total.bytes, bytes_text(total.bytes), total.least});
   }
   document.text.emplace_back(std::move(table));
 }
@@ -74,27 +75,49 @@ PictureState state_of(const char* name, const TensorPlacement& place, std::int64
 }
 
 // The meshes of the first tensor before and after the transfer.
-Picture picture_of(const TransferPlan& plan, const Machine* machine,
-                   const std::vector<Total>& totals) {
+std::function<Picture()> picture_of(const TransferPlan& plan, const Machine* machine,
+                                    const std::vector<Total>& totals) {
   const TensorTransfer& first = plan.tensors().front();
   Picture picture{.title = first.from.to_string() + " to " + first.to.to_string()};
   for (const Total& total : totals)
     if (!total.is_rare || total.bytes > 0)
       picture.notes.push_back(fmt::format("{}: {}", total.title, bytes_text(total.bytes)));
   if (machine != nullptr) picture.machine = *machine;
-  picture.states.push_back(state_of("before", first.from, plan.world_size()));
-  picture.states.push_back(state_of("after", first.to, plan.world_size()));
-  return picture;
+  return [picture = std::move(picture), first, world = plan.world_size()] {
+    Picture drawn = picture;
+    drawn.states = {state_of("before", first.from, world), state_of("after", first.to, world)};
+    return drawn;
+  };
 }
 
-std::vector<Value> row_of(const TransferFlow& flow, const Machine* machine) {
-  if (machine == nullptr) return {flow.sender.value(), flow.receiver.value(), flow.bytes};
-  return {flow.sender.value(), machine->host(flow.sender.value()), flow.receiver.value(),
-          machine->host(flow.receiver.value()), flow.bytes};
+// The pairs that carry most come first.
+void add_pairs(std::vector<TransferFlow> flows, const Machine* machine, Document& document) {
+  using enum Table::Align;
+  std::erase_if(flows, [](const TransferFlow& flow) { return flow.sender == flow.receiver; });
+  std::ranges::stable_sort(flows, std::ranges::greater{}, &TransferFlow::bytes);
+  for (const char* end : {"sender", "receiver"}) {
+    document.table.add_columns({end}, right);
+    if (machine != nullptr) document.table.add_columns({std::string{end} + "'s node"});
+  }
+  document.table.add_columns({"bytes"}, right);
+  for (const TransferFlow& flow : flows) {
+    std::vector<Cell>& row = document.table.rows.emplace_back();
+    for (const Rank rank : {flow.sender, flow.receiver}) {
+      row.emplace_back(rank.value());
+      if (machine != nullptr) row.emplace_back(machine->host(rank.value()));
+    }
+    row.emplace_back(flow.bytes);
+  }
+  if (flows.empty()) return;
+  document.fields["pairs"] = document.table.objects({"sender", "receiver", "bytes"}, most_rows);
+  document.add(flows.size() > most_rows ? fmt::format("\n  the {} of {} pairs that carry most\n\n",
+                                                      most_rows, flows.size())
+                                        : std::string{"\n  the pairs of ranks\n\n"});
+  document.text.emplace_back(TableHere{most_rows});
 }
 
 void add_relabelling(const Relabelling& relabelling, Document& document) {
-  Value& field = document.fields["relabelling"];
+  Json& field = document.fields["relabelling"];
   field = {{"moved_bytes", relabelling.moved_bytes},
            {"moved_before", relabelling.moved_before},
            {"how", relabelling.how},
@@ -102,71 +125,37 @@ void add_relabelling(const Relabelling& relabelling, Document& document) {
            {"least_cost", relabelling.least_cost}};
   for (const auto& [old_rank, new_rank] : relabelling.rank_of)
     field["ranks"].push_back({{"before", old_rank.value()}, {"after", new_rank.value()}});
-  document.add_bold("ranks");
-  document.add(fmt::format("    chosen {}: {} move instead of {}\n",
-                           relabelling.how == "exact" ? "exactly" : "by an auction",
-                           bytes_text(relabelling.moved_bytes),
-                           bytes_text(relabelling.moved_before)));
+  document.add_line(
+      "ranks",
+      fmt::format("chosen {}: {} move instead of {}",
+                  relabelling.how == "exact" ? "exactly" : "by an auction",
+                  bytes_text(relabelling.moved_bytes), bytes_text(relabelling.moved_before)),
+      Document::title_width);
 }
 
 }  // namespace
 
 Document transfer(const TransferPlan& plan, const Machine* machine,
                   const Relabelling* relabelling) {
-  using enum Table::Align;
   const TensorTransfer& first = plan.tensors().front();
-  const bool is_list = plan.tensors().size() > 1 || !first.name.empty();
   Document document{.schema = "rankmesh.transfer/1",
                     .fields = {{"tensors", plan.tensors().size()},
                                {"world_size", plan.world_size()},
-                               {"digest", to_string(plan.digest())}}};
-  document.fields["from"] = first.from.to_string();
-  document.fields["to"] = first.to.to_string();
+                               {"digest", to_string(plan.digest())},
+                               {"from", first.from.to_string()},
+                               {"to", first.to.to_string()}}};
   if (machine != nullptr) document.fields["machine"] = machine->describe();
-
-  if (is_list) {
-    document.add_bold("tensors");
-    document.add(fmt::format("  {}, the first one is {}\n",
-                             count_text(static_cast<std::int64_t>(plan.tensors().size()), "tensor"),
-                             first.name));
-  }
-  document.add_bold("from");
-  document.add(fmt::format("     {}\n", first.from.to_string()));
-  document.add_bold("to");
-  document.add(fmt::format("       {}\n", first.to.to_string()));
-  if (machine != nullptr) {
-    document.add_bold("machine");
-    document.add(fmt::format("  {}\n", machine->describe()));
-  }
+  if (plan.tensors().size() > 1 || !first.name.empty())
+    document.add_line("tensors",
+                      fmt::format("{}, the first one is {}",
+                                  count_text(plan.tensors().size(), "tensor"), first.name));
+  document.add_fields({"from", "to", "machine"});
   if (relabelling != nullptr) add_relabelling(*relabelling, document);
   document.add("\n");
-
-  auto flows = plan.flows();
+  const auto flows = plan.flows();
   const auto totals = totals_of(plan.volume(flows), machine != nullptr);
   add_totals(totals, document);
-  std::erase_if(flows, [](const TransferFlow& flow) { return flow.sender == flow.receiver; });
-  std::ranges::stable_sort(flows, std::ranges::greater{}, &TransferFlow::bytes);
-  document.table.columns = {{"sender", right}, {"receiver", right}, {"bytes", right}};
-  if (machine != nullptr)
-    document.table.columns = {{"sender", right},
-                              {"sender's node", left},
-                              {"receiver", right},
-                              {"receiver's node", left},
-                              {"bytes", right}};
-  for (const TransferFlow& flow : flows) {
-    document.table.rows.push_back(row_of(flow, machine));
-    if (document.table.rows.size() <= most_rows)
-      document.fields["pairs"].push_back({{"sender", flow.sender.value()},
-                                          {"receiver", flow.receiver.value()},
-                                          {"bytes", flow.bytes}});
-  }
-  if (!flows.empty()) {
-    document.add(
-        flows.size() > most_rows
-            ? fmt::format("\n  the {} of {} pairs that carry most\n\n", most_rows, flows.size())
-            : std::string{"\n  the pairs of ranks\n\n"});
-    document.text.emplace_back(TableHere{most_rows});
-  }
+  add_pairs(flows, machine, document);
   document.picture = picture_of(plan, machine, totals);
   return document;
 }

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "rankmesh/report/write.hpp"
-
-#include <algorithm>
+#include "report/write.hpp"
 
 #include <fmt/format.h>
 
@@ -10,21 +8,10 @@
 #include "rankmesh/base/error.hpp"
 
 namespace rankmesh::report {
-
-std::string detail::cell_text(const Value& value, std::size_t most) {
-  if (const auto* text = value.get_if<std::string>()) return *text;
-  if (const auto* number = value.get_if<std::int64_t>()) return fmt::format("{}", *number);
-  if (const auto* number = value.get_if<double>()) return fmt::format("{}", *number);
-  if (const auto* truth = value.get_if<bool>()) return *truth ? "true" : "false";
-  if (const auto* ranks = value.get_if<Ranks>())
-    return ranks->set.to_string(std::min(most, ranks->most));
-  return {};
-}
-
 namespace {
 
-const Picture& picture_of(const Document& document) {
-  if (document.picture) return *document.picture;
+Picture picture_of(const Document& document) {
+  if (document.picture) return document.picture();
   throw UsageError{fmt::format("the report {} has no picture", document.schema),
                    "write it as text, JSON or CSV"};
 }

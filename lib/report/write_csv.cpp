@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// Writes rows in the form of RFC 4180, with "\n" as the end of a line.
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "detail/writer.hpp"
 
@@ -12,23 +15,28 @@ std::string csv_field(const std::string& text) {
   return quoted + '"';
 }
 
-// Writes a header and the rows in the form of RFC 4180, with "\n" as the end of a line.
+std::string csv_titles(const Table& table) {
+  std::string line;
+  for (const Table::Column& column : table.columns)
+    if (column.forms != Table::Forms::json_only) line += ',' + csv_field(column.title);
+  return line;
+}
+
+std::string csv_cells(const Table& table, const std::vector<Cell>& row) {
+  std::string line;
+  for (std::size_t c = 0; c < row.size(); ++c)
+    if (table.columns[c].forms != Table::Forms::json_only) line += ',' + csv_field(row[c].text());
+  return line;
+}
+
 void write_csv(const Document& document, Writer& out) {
   if (document.groups) return write_group_rows(*document.groups, out);
-  const char* separator = "";
-  for (const Table::Column& column : document.table.columns) {
-    out.text(separator);
-    out.text(csv_field(column.title));
-    separator = ",";
-  }
-  out.character('\n');
-  for (const auto& row : document.table.rows) {
-    for (std::size_t c = 0; c < row.size(); ++c) {
-      if (c > 0) out.character(',');
-      out.text(csv_field(cell_text(row[c], SIZE_MAX)));
-    }
+  const auto write = [&](const std::string& line) {
+    out.text(std::string_view{line}.substr(line.empty() ? 0 : 1));
     out.character('\n');
-  }
+  };
+  write(csv_titles(document.table));
+  for (const auto& row : document.table.rows) write(csv_cells(document.table, row));
 }
 
 }  // namespace rankmesh::report::detail

@@ -36,10 +36,9 @@ bool is_in_text(const Table& table, std::size_t c) {
 
 // Returns the text of a cell. Ranks that need more space are cut, and end in ",...".
 std::string cell_within(const Table& table, std::size_t r, std::size_t c, std::size_t space) {
-  const std::string text = cell_text(table.rows[r][c], table.columns[c].most);
-  return text.size() <= space
-             ? text
-             : cell_text(table.rows[r][c], space - std::min<std::size_t>(4, space));
+  const std::string text = table.rows[r][c].text(table.columns[c].most);
+  return text.size() <= space ? text
+                              : table.rows[r][c].text(space - std::min<std::size_t>(4, space));
 }
 
 // Returns the title line and the rows, as text that is not yet aligned.
@@ -79,8 +78,9 @@ std::size_t longest_word(const std::string& text) {
 }
 
 bool has_ranks(const Table& table, std::size_t rows, std::size_t c) {
-  return std::any_of(table.rows.begin(), table.rows.begin() + static_cast<std::ptrdiff_t>(rows),
-                     [&](const auto& row) { return row[c].template get_if<Ranks>() != nullptr; });
+  return std::any_of(
+      table.rows.begin(), table.rows.begin() + static_cast<std::ptrdiff_t>(rows),
+      [&](const auto& row) { return std::holds_alternative<Ranks>(row[c].content); });
 }
 
 // Returns the widths below which the columns cannot be read.

@@ -9,8 +9,8 @@
 #include <fmt/format.h>
 
 #include "exchange/placed_tensors.hpp"
+#include "machine/read_machine.hpp"
 #include "rankmesh/exchange/redistribution.hpp"
-#include "rankmesh/machine/read_machine.hpp"
 #include "rankmesh/rankmesh.hpp"
 #include "support/checks.hpp"
 #include "support/mpi_world.hpp"

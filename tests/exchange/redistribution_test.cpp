@@ -11,9 +11,9 @@
 #include <fmt/format.h>
 
 #include "exchange/placed_tensors.hpp"
+#include "machine/read_machine.hpp"
 #include "rankmesh/base/narrow_float.hpp"
 #include "rankmesh/exchange/redistribution.hpp"
-#include "rankmesh/machine/read_machine.hpp"
 #include "rankmesh/rankmesh.hpp"
 #include "support/checks.hpp"
 #include "support/mpi_world.hpp"

@@ -10,11 +10,8 @@
 
 #include "rankmesh/place/count.hpp"
 #include "rankmesh/place/diff.hpp"
-#include "rankmesh/report/explain.hpp"
-#include "rankmesh/report/groups.hpp"
-#include "rankmesh/report/rank.hpp"
-#include "rankmesh/report/show.hpp"
-#include "rankmesh/report/write.hpp"
+#include "report/reports.hpp"
+#include "report/write.hpp"
 #include "require.hpp"
 
 using rankmesh::Coverage;

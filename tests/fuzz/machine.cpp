@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <string>
 
+#include "machine/read_machine.hpp"
 #include "rankmesh/base/error.hpp"
-#include "rankmesh/machine/read_machine.hpp"
 #include "require.hpp"
 
 using namespace rankmesh;

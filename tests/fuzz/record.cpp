@@ -23,11 +23,10 @@
 #include "rankmesh/record/find.hpp"
 #include "rankmesh/record/format.hpp"
 #include "rankmesh/record/read.hpp"
-#include "rankmesh/report/follow.hpp"
-#include "rankmesh/report/timeline.hpp"
-#include "rankmesh/report/trace.hpp"
-#include "rankmesh/report/write.hpp"
 #include "record/recorded_rank.hpp"
+#include "report/reports.hpp"
+#include "report/timeline.hpp"
+#include "report/write.hpp"
 #include "require.hpp"
 
 using namespace rankmesh;

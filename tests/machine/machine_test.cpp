@@ -6,8 +6,8 @@
 
 #include <string>
 
+#include "machine/read_machine.hpp"
 #include "rankmesh/base/error.hpp"
-#include "rankmesh/machine/read_machine.hpp"
 
 using rankmesh::LevelKind;
 using rankmesh::Machine;
@@ -104,19 +104,19 @@ TEST_CASE("bad descriptions are refused with their line and the reason") {
         "file:1: the default topology is neither a tree nor blocks");
   CHECK(refusal("- topology: t\n  tree:\n    switches:\n    - nodes: n1\n") ==
         "file:4: a switch has no name");
-  CHECK(refusal("- topology: t\n\ttree: x\n") == "file:2: a line is indented by a tab");
+  CHECK(refusal("- topology: t\n\ttree: x\n") ==
+        "file:2: found a tab character that violates indentation");
   CHECK(refusal("{\"instances\": [\n {\"network_layers\": []}]}") ==
         "file:2: an instance has no id");
   CHECK(refusal("{\"instances\": [\n {\"id\": \"a\" \"b\"}]}") ==
-        "file:2: a comma is missing in a map");
+        "file:2: did not find expected ',' or '}'");
   CHECK(refusal("\tGPU0\tGPU1\nGPU0\t X \tNV2\nGPU1\tNV2\n") ==
         "file:3: the row of GPU1 has 1 cells, but there are 2 columns");
   CHECK(refusal("\tGPU0\tGPU1\nGPU0\t X \tQQ\n") ==
         "file:2: 'QQ' is not a relation between devices");
-  CHECK(refusal("<topology>\n<object type=\"Package\">\n</topology>") ==
-        "file:3: </topology> closes an element that is not open");
+  CHECK(refusal("<topology>\n<object type=\"Package\">\n</topology>") == "file:3: mismatched tag");
   CHECK(refusal("<system>\n<cpu></cpu></system>") == "file: the topology has no GPU");
-  CHECK(refusal("<system>\n<cpu") == "file:2: a tag is not complete");
+  CHECK(refusal("<system>\n<cpu") == "file:2: unclosed token");
 }
 
 TEST_CASE("parts that contradict each other are refused") {

@@ -6,7 +6,7 @@
 #include <iterator>
 #include <string>
 
-#include "rankmesh/machine/read_machine.hpp"
+#include "machine/read_machine.hpp"
 
 namespace rankmesh_test {
 

@@ -8,9 +8,9 @@
 #include <numeric>
 #include <random>
 
+#include "machine/read_machine.hpp"
 #include "place/brute_force.hpp"
 #include "rankmesh/base/error.hpp"
-#include "rankmesh/machine/read_machine.hpp"
 #include "rankmesh/place/spread.hpp"
 #include "rankmesh/spec/mesh_spec.hpp"
 

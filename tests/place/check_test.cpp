@@ -8,8 +8,8 @@
 #include <set>
 #include <string>
 
+#include "machine/read_machine.hpp"
 #include "rankmesh/base/error.hpp"
-#include "rankmesh/machine/read_machine.hpp"
 #include "rankmesh/spec/mesh_spec.hpp"
 
 using rankmesh::Machine;

@@ -6,8 +6,8 @@
 
 #include <vector>
 
+#include "machine/read_machine.hpp"
 #include "rankmesh/base/error.hpp"
-#include "rankmesh/machine/read_machine.hpp"
 #include "rankmesh/place/arrange.hpp"
 #include "rankmesh/place/spread.hpp"
 #include "rankmesh/spec/mesh_spec.hpp"

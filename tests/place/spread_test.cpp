@@ -9,8 +9,8 @@
 #include <random>
 #include <set>
 
+#include "machine/read_machine.hpp"
 #include "rankmesh/base/error.hpp"
-#include "rankmesh/machine/read_machine.hpp"
 #include "rankmesh/spec/mesh_spec.hpp"
 
 using rankmesh::GroupFamily;

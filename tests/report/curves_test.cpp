@@ -3,11 +3,11 @@
 
 #include <string>
 
-#include "rankmesh/report/curves.hpp"
+#include "report/curves.hpp"
 #include "support/checks.hpp"
 
+using rankmesh::report::Cell;
 using rankmesh::report::Table;
-using rankmesh::report::Value;
 
 namespace {
 
@@ -17,7 +17,7 @@ std::size_t parts_in(const std::string& text, const std::string& part) {
   return n;
 }
 
-std::string drawn(const std::vector<std::vector<Value>>& rows) {
+std::string drawn(const std::vector<std::vector<Cell>>& rows) {
   const Table table{.columns = {{"name"}, {"transport"}, {"size"}, {"time us"}, {"busbw"}},
                     .rows = rows};
   return rankmesh::report::curves_svg(

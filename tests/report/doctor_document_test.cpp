@@ -8,7 +8,7 @@
 
 #include "doctor_job.hpp"
 #include "rankmesh/base/error.hpp"
-#include "rankmesh/report/write.hpp"
+#include "report/write.hpp"
 #include "support/checks.hpp"
 
 using rankmesh::report::Format;

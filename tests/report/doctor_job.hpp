@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "rankmesh/report/doctor.hpp"
+#include "report/doctor.hpp"
 
 namespace rankmesh_test {
 

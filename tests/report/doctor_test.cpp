@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Each rule of doctor finds what it looks for, and nothing else is found then.
-#include "rankmesh/report/doctor.hpp"
+#include "report/doctor.hpp"
 
 #include <doctest/doctest.h>
 

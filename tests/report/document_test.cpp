@@ -3,17 +3,17 @@
 
 #include <string>
 
-#include "rankmesh/report/groups.hpp"
-#include "rankmesh/report/write.hpp"
 #include "rankmesh/spec/mesh_spec.hpp"
+#include "report/reports.hpp"
+#include "report/write.hpp"
 
 using rankmesh::RankSet;
 using rankmesh::report::Document;
 using rankmesh::report::Format;
+using rankmesh::report::Json;
 using rankmesh::report::Ranks;
 using rankmesh::report::Table;
 using rankmesh::report::TableHere;
-using rankmesh::report::Value;
 
 namespace {
 
@@ -21,7 +21,7 @@ Document example() {
   using enum Table::Align;
   Document document{
       .schema = "rankmesh.example/1",
-      .fields = {{"text", "a \"b\"\n"}, {"none", nullptr}, {"yes", true}, {"empty", Value::List{}}},
+      .fields = {{"text", "a \"b\"\n"}, {"none", nullptr}, {"yes", true}, {"empty", Json::array()}},
       .table = {.columns = {{.title = "name", .level = 1},
                             {.title = "part", .level = 2},
                             {.title = "n", .align = right},
@@ -74,7 +74,7 @@ TEST_CASE("CSV: every cell of every column, quoted if needed") {
 
 TEST_CASE("JSON: the schema first, then the fields in their order") {
   Document document = example();
-  document.fields["list"].push_back(Value{{"ranks", Ranks{RankSet::parse("0-8:2")}}});
+  document.fields["list"].push_back({{"ranks", Ranks{RankSet::parse("0-8:2")}}});
   document.fields["list"].push_back(1.5);
   document.fields["text"] = std::string{"\xff"};  // not UTF-8
   CHECK(to_string(document, Format::json) ==

@@ -3,9 +3,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "rankmesh/report/explain.hpp"
-#include "rankmesh/report/write.hpp"
 #include "rankmesh/spec/mesh_spec.hpp"
+#include "report/reports.hpp"
+#include "report/write.hpp"
 #include "support/checks.hpp"
 
 using nlohmann::json;

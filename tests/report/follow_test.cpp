@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "rankmesh/report/follow.hpp"
+#include "report/reports.hpp"
 
 #include <doctest/doctest.h>
 
 #include <nlohmann/json.hpp>
 
-#include "rankmesh/report/write.hpp"
 #include "record/synthetic_job.hpp"
+#include "report/write.hpp"
 
 using namespace rankmesh;
 using namespace rankmesh::test;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What NCCL chose, from logs in the formats of NCCL 2.18, 2.28 and 2.30 (src/init.cc,
 // src/bootstrap.cc, src/mnnvl.cc, src/transport).
-#include "rankmesh/report/nccl_choice.hpp"
+#include "report/nccl_choice.hpp"
 
 #include <doctest/doctest.h>
 

@@ -11,14 +11,9 @@
 #include <nlohmann/json.hpp>
 
 #include "rankmesh/base/error.hpp"
-#include "rankmesh/report/arrange.hpp"
-#include "rankmesh/report/check.hpp"
-#include "rankmesh/report/count.hpp"
-#include "rankmesh/report/diff.hpp"
-#include "rankmesh/report/groups.hpp"
-#include "rankmesh/report/show.hpp"
-#include "rankmesh/report/write.hpp"
 #include "rankmesh/spec/mesh_spec.hpp"
+#include "report/reports.hpp"
+#include "report/write.hpp"
 
 using namespace rankmesh;
 using nlohmann::json;
@@ -200,9 +195,11 @@ TEST_CASE("a difference and counts are drawn on a machine") {
 TEST_CASE("texts do not become markup") {
   Document document = report::show(drawn_plan("dp=2,tp=2"), nullptr);
   const std::string evil = "</script></svg><b id=\"evil\">&";
-  document.picture->title = evil;
-  document.picture->notes = {evil};
-  document.picture->machine = Machine{4, {{.name = "node", .size = 2, .names = {evil, "b"}}}};
+  report::Picture picture = document.picture();
+  picture.title = evil;
+  picture.notes = {evil};
+  picture.machine = Machine{4, {{.name = "node", .size = 2, .names = {evil, "b"}}}};
+  document.picture = [picture] { return picture; };
   const std::string svg = to_string(document, Format::svg);
   CHECK(is_closed_svg(svg));
   CHECK(svg.find("<b id") == std::string::npos);

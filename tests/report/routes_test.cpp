@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "rankmesh/report/routes.hpp"
+#include "report/reports.hpp"
 
 #include <doctest/doctest.h>
 
 #include <nlohmann/json.hpp>
 
-#include "rankmesh/report/write.hpp"
 #include "rankmesh/spec/mesh_spec.hpp"
+#include "report/write.hpp"
 #include "support/checks.hpp"
 
 using nlohmann::json;

@@ -4,9 +4,9 @@
 
 #include <string>
 
-#include "rankmesh/report/show.hpp"
-#include "rankmesh/report/write.hpp"
 #include "rankmesh/spec/mesh_spec.hpp"
+#include "report/reports.hpp"
+#include "report/write.hpp"
 
 using rankmesh::RankSet;
 using rankmesh::report::Document;

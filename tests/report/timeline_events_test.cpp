@@ -7,8 +7,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "rankmesh/report/timeline.hpp"
 #include "record/synthetic_job.hpp"
+#include "report/timeline.hpp"
 
 using namespace rankmesh;
 using namespace rankmesh::test;

@@ -5,8 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "rankmesh/report/timeline.hpp"
 #include "record/synthetic_job.hpp"
+#include "report/timeline.hpp"
 
 using namespace rankmesh;
 using namespace rankmesh::test;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "rankmesh/report/trace.hpp"
+#include "report/reports.hpp"
 
 #include <doctest/doctest.h>
 
@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "rankmesh/report/write.hpp"
 #include "record/records.hpp"
+#include "report/write.hpp"
 #include "support/checks.hpp"
 
 namespace rankmesh_test::trace_test {

@@ -5,8 +5,8 @@
 #include <fstream>
 #include <iterator>
 
+#include "machine/read_machine.hpp"
 #include "rankmesh/base/error.hpp"
-#include "rankmesh/machine/read_machine.hpp"
 #include "rankmesh/transfer/tensor_list.hpp"
 
 using rankmesh::LayoutRules;

@@ -4,7 +4,7 @@
 
 #include <cstdlib>
 
-#include "rankmesh/machine/read_machine.hpp"
+#include "machine/read_machine.hpp"
 #include "support/iterations.hpp"
 #include "transfer/carry_out.hpp"
 #include "transfer/greatest_flow.hpp"

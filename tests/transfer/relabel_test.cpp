@@ -6,8 +6,8 @@
 
 #include <doctest/doctest.h>
 
+#include "machine/read_machine.hpp"
 #include "rankmesh/base/error.hpp"
-#include "rankmesh/machine/read_machine.hpp"
 #include "rankmesh/transfer/plan.hpp"
 #include "rankmesh/transfer/relabel.hpp"
 

@@ -31,6 +31,13 @@ CLI::Option* add_number(CLI::App& command, const std::string& name, const std::s
   return command.add_option(name, read, description)->type_name("N");
 }
 
+CLI::Option* add_word(CLI::App& command, const std::string& option, std::string& to,
+                      const std::string& type, const std::string& description,
+                      const std::vector<std::string>& choices) {
+  CLI::Option* added = command.add_option(option, to, description)->type_name(type);
+  return choices.empty() ? added : added->check(CLI::IsMember(choices));
+}
+
 void add_list(CLI::App& command, const std::string& option, std::vector<std::string>& to,
               const std::string& type, const std::string& description) {
   command.add_option(option, to, description)
@@ -49,7 +56,7 @@ void MeshArguments::add_to(CLI::App& command) {
       ->type_name("MESH")
       ->envname("RANKMESH");
   add_number(command, "--world-size", "number of ranks, if the mesh leaves it open (auto)",
-             [this](std::int64_t number) { world_size = number; });
+             world_size);
   command.add_flag("--offline", offline, "ignore the job that this runs in");
 }
 
@@ -83,9 +90,7 @@ void sort_words(MeshArguments& mesh, std::vector<std::string>& rest) {
 }
 
 void add_devices(CLI::App& command, std::string& devices, const std::string& description) {
-  command.add_option("--devices", devices, description)
-      ->type_name("USE")
-      ->check(CLI::IsMember({"auto", "off", "shared"}));
+  add_word(command, "--devices", devices, "USE", description, {"auto", "off", "shared"});
 }
 
 }  // namespace meshinfo

@@ -15,9 +15,20 @@
 
 namespace meshinfo {
 
-// Adds an option or a positional argument that is a whole number in decimal digits.
+// Adds an option or a positional argument that is a whole number in decimal digits. `to` is a
+// number, or an optional one.
 CLI::Option* add_number(CLI::App& command, const std::string& name, const std::string& description,
                         std::function<void(std::int64_t)> store);
+CLI::Option* add_number(CLI::App& command, const std::string& name, const std::string& description,
+                        auto& to) {
+  return add_number(command, name, description,
+                    std::function{[&to](std::int64_t number) { to = number; }});
+}
+
+// Adds an option that takes a word: one of the choices, if there are any.
+CLI::Option* add_word(CLI::App& command, const std::string& option, std::string& to,
+                      const std::string& type, const std::string& description,
+                      const std::vector<std::string>& choices = {});
 
 // Adds an option that may be repeated and takes one word each time.
 void add_list(CLI::App& command, const std::string& option, std::vector<std::string>& to,

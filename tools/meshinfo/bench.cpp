@@ -6,7 +6,7 @@
 #include "command_model.hpp"
 #include "curves.hpp"
 
-#include "meshinfo.hpp"
+#include "command.hpp"
 #include "rankmesh/base/error.hpp"
 
 namespace meshinfo {
@@ -65,40 +65,32 @@ int run_bench(BenchOptions options, Job& job) {
 }  // namespace
 
 void add_bench(CLI::App& app, Program& program) {
-  auto options = std::make_shared<BenchOptions>();
-  CLI::App* command = app.add_subcommand(
-      "bench", "in a job: time and check collectives, with nccl-tests' flags and columns");
-  options->mesh.add_to(*command);
-  add_size_options(*command, *options);
-  command->add_option("-i,--stepbytes", options->step, "go up by so many bytes, instead of -f")
-      ->type_name("SIZE");
-  offer(*command
-             ->add_option("-d,--datatype", options->type,
-                          "int8 ... uint64, half, bfloat16, float (default), double")
-             ->type_name("TYPE"),
+  auto [command, options] = add_command<BenchOptions>(
+      app, program, "bench",
+      "in a job: time and check collectives, with nccl-tests' flags and columns", run_bench);
+  options.mesh.add_to(command);
+  add_size_options(command, options);
+  add_word(command, "-i,--stepbytes", options.step, "SIZE",
+           "go up by so many bytes, instead of -f");
+  offer(*add_word(command, "-d,--datatype", options.type, "TYPE",
+                  "int8 ... uint64, half, bfloat16, float (default), double"),
         type_names());
-  add_reduction(*command, *options);
-  add_number(*command, "-r,--root", "root of rooted operations, a rank in group (default 0)",
-             [options](std::int64_t n) { options->root = n; });
-  add_number(*command, "-c,--check", "0: do not check results (default 1)",
-             [options](std::int64_t n) { options->check = n; });
-  command->add_option("--memory", options->memory, "host (default) or device")
-      ->type_name("KIND")
-      ->check(CLI::IsMember({"host", "device"}));
-  command
-      ->add_option("--devices", options->devices,
-                   "for device memory: auto, or shared (several ranks on one)")
-      ->type_name("USE")
-      ->check(CLI::IsMember({"auto", "shared"}));
-  command->add_flag_callback(
-      "--json", [options] { options->output.format = "json"; }, "the same as --format json");
-  options->output.add_format_to(*command);
-  options->output.add_path_to(*command, "--output", bench_path_description);
-  command->footer(
+  add_reduction(command, options);
+  add_number(command, "-r,--root", "root of rooted operations, a rank in group (default 0)",
+             options.root);
+  add_number(command, "-c,--check", "0: do not check results (default 1)", options.check);
+  add_word(command, "--memory", options.memory, "KIND", "host (default) or device",
+           {"host", "device"});
+  add_word(command, "--devices", options.devices, "USE",
+           "for device memory: auto, or shared (several ranks on one)", {"auto", "shared"});
+  command.add_flag_callback(
+      "--json", [&to = options.output.format] { to = "json"; }, "the same as --format json");
+  options.output.add_format_to(command);
+  options.output.add_path_to(command, "--output", bench_path_description);
+  command.footer(
       "Examples:\n"
       "  mpirun -n 4 meshinfo bench dp=2,tp=2 --dim tp --op all_reduce -b 8 -e 64M\n"
       "  mpirun -n 4 meshinfo bench tp=4 --op all -o curve.svg");
-  command->callback([options, &program] { program.status = run_bench(*options, program.job); });
 }
 
 }  // namespace meshinfo

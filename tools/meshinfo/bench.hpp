@@ -11,7 +11,7 @@
 #include "rankmesh/base/data_type.hpp"
 #include "rankmesh/base/operation.hpp"
 #include "rankmesh/base/reduce_op.hpp"
-#include "rankmesh/report/document.hpp"
+#include "report/document.hpp"
 
 namespace meshinfo {
 

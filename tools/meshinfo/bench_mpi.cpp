@@ -14,7 +14,7 @@
 namespace meshinfo {
 
 using rankmesh::Operation;
-using rankmesh::report::Value;
+using rankmesh::report::Json;
 
 namespace {
 
@@ -59,12 +59,12 @@ std::string columns(const Figures& f) {
                      f.wrong < 0 ? "N/A" : fmt::format("{}", f.wrong));
 }
 
-Value json_of(const Figures& f) {
+Json json_of(const Figures& f) {
   if (!f.is_there) return nullptr;
   return {{"time_us", f.seconds * 1e6},
           {"algbw", f.algbw},
           {"busbw", f.busbw},
-          {"wrong", f.wrong < 0 ? Value{} : Value{f.wrong}}};
+          {"wrong", f.wrong < 0 ? Json() : Json(f.wrong)}};
 }
 
 // A line of a terminal cannot hold all columns, so those with the same value in every row are in
@@ -95,8 +95,8 @@ class Bench {
                          rankmesh::GroupCoordinator* group, Measure& measure);
   Figures measure_form(Measure& measure, const BenchCase& work, bool in_place,
                        std::int64_t group_size);
-  Value add_row(const rankmesh::GroupFamily& family, const BenchCase& work,
-                const std::string& transport, const Figures (&forms)[2]);
+  Json add_row(const rankmesh::GroupFamily& family, const BenchCase& work,
+               const std::string& transport, const Figures (&forms)[2]);
   void say(std::string text);
   void show_progress(const rankmesh::GroupFamily& family, const BenchCase& work);
 
@@ -121,11 +121,10 @@ Bench::Bench(const OpenMesh& open, const BenchOptions& options, const BenchPlan&
   result_.document.schema = "rankmesh.bench/1";
   result_.document.fields = {{"mesh", options.mesh.mesh}, {"world_size", mesh_.size()},
                              {"memory", options.memory},  {"warmup_iters", options.warm_up},
-                             {"iters", options.repeats},  {"tables", Value::List{}}};
-  for (const char* title :
-       {"name", "operation", "ranks", "groups", "size", "count", "type", "redop", "root",
-        "transport", "form", "time us", "algbw", "busbw", "wrong"})
-    result_.document.table.columns.push_back({title});
+                             {"iters", options.repeats},  {"tables", Json::array()}};
+  result_.document.table.add_columns({"name", "operation", "ranks", "groups", "size", "count",
+                                      "type", "redop", "root", "transport", "form", "time us",
+                                      "algbw", "busbw", "wrong"});
 }
 
 void Bench::say(std::string text) {
@@ -148,8 +147,8 @@ Figures Bench::measure_form(Measure& measure, const BenchCase& work, bool in_pla
 }
 
 // Adds the text and the CSV of a row, and returns its JSON.
-Value Bench::add_row(const rankmesh::GroupFamily& family, const BenchCase& work,
-                     const std::string& transport, const Figures (&forms)[2]) {
+Json Bench::add_row(const rankmesh::GroupFamily& family, const BenchCase& work,
+                    const std::string& transport, const Figures (&forms)[2]) {
   const auto [count, bytes] = size_of(work, family.group_size());
   const std::string redop =
       reduces(work.operation) ? std::string{to_string(work.reduction)} : "none";
@@ -164,7 +163,7 @@ Value Bench::add_row(const rankmesh::GroupFamily& family, const BenchCase& work,
           {family.name(), to_string(work.operation), family.group_size(), family.group_count(),
            bytes, count, to_string(work.type), redop, root, transport,
            &f == &forms[0] ? "out-of-place" : "in-place", f.seconds * 1e6, f.algbw, f.busbw,
-           f.wrong < 0 ? Value{} : Value{f.wrong}});
+           f.wrong < 0 ? Json() : Json(f.wrong)});
   return {{"size", bytes},
           {"count", count},
           {"type", to_string(work.type)},
@@ -184,11 +183,11 @@ void Bench::measure_operation(const rankmesh::GroupFamily& family, Operation ope
   say(is_narrow_ ? fmt::format("# type {}, redop {}, root {}\n{}", to_string(plan_.type),
                                to_string(plan_.reduction), options_.root, narrow_header)
                  : header);
-  Value table{{"name", family.name()},
-              {"operation", to_string(operation)},
-              {"ranks", size},
-              {"groups", family.group_count()},
-              {"rows", Value::List{}}};
+  Json table{{"name", family.name()},
+             {"operation", to_string(operation)},
+             {"ranks", size},
+             {"groups", family.group_count()},
+             {"rows", Json::array()}};
   double sum = 0;
   int forms = 0;
   for (const std::int64_t bytes : plan_.sizes) {

@@ -137,16 +137,13 @@ void add_size_options(CLI::App& command, BenchOptions& options) {
   command.add_option("--dim", options.names, "only these names (default: all)")
       ->type_name("NAME")
       ->delimiter(',');
-  command.add_option("-b,--minbytes", options.from, "smallest size, K, M and G (default 8)")
-      ->type_name("SIZE");
-  command.add_option("-e,--maxbytes", options.to, "largest size (default 4M)")->type_name("SIZE");
-  add_number(command, "-f,--stepfactor", "go up by this factor (default 2)",
-             [&options](std::int64_t n) { options.factor = n; });
+  add_word(command, "-b,--minbytes", options.from, "SIZE", "smallest size, K, M and G (default 8)");
+  add_word(command, "-e,--maxbytes", options.to, "SIZE", "largest size (default 4M)");
+  add_number(command, "-f,--stepfactor", "go up by this factor (default 2)", options.factor);
   add_number(command, "-n,--iters",
              fmt::format("calls that are timed together (default {})", options.repeats),
-             [&options](std::int64_t n) { options.repeats = n; });
-  add_number(command, "-w,--warmup_iters", "calls before (default 5)",
-             [&options](std::int64_t n) { options.warm_up = n; });
+             options.repeats);
+  add_number(command, "-w,--warmup_iters", "calls before (default 5)", options.warm_up);
 }
 
 BenchPlan read_options(const BenchOptions& options) {

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "rankmesh/report/check.hpp"
-
 #include <algorithm>
 #include <memory>
 
-#include "machine.hpp"
-#include "meshinfo.hpp"
+#include "command.hpp"
+#include "report/reports.hpp"
 
 namespace meshinfo {
 namespace {
@@ -13,10 +11,7 @@ namespace {
 using rankmesh::PlacementFinding;
 using rankmesh::Severity;
 
-struct CheckOptions {
-  MeshArguments mesh;
-  MachineArguments machine;
-  OutputOptions output;
+struct CheckOptions : ReportOptions {
   std::string fail_on = "warning";
   bool any_node_lost = false;
 };
@@ -31,50 +26,44 @@ bool fails(const std::vector<PlacementFinding>& findings, const std::string& fai
 }
 
 int check(const CheckOptions& options, Job& job) {
-  OpenMesh open = job.open(options.mesh);
-  open.close();
-  if (!job.prints()) return ok;
+  const auto open = inspect(job, options.mesh);
+  if (!open) return ok;
   const rankmesh::MeshSpec spec = options.mesh.spec();
-  const rankmesh::Machine machine = options.machine.require(open.plan.world_size(), open.live());
+  const rankmesh::Machine machine = options.machine.require(open->plan.world_size(), open->live());
   std::vector<PlacementFinding> findings =
-      rankmesh::check_placement(open.plan, machine, spec.silenced());
+      rankmesh::check_placement(open->plan, machine, spec.silenced());
   const auto is_silenced = [&](const char* id) {
     return std::ranges::find(spec.silenced(), id) != spec.silenced().end();
   };
   if (options.any_node_lost && !is_silenced("node-loss-fatal")) {
-    auto loss = rankmesh::check_node_loss(open.plan, machine);
+    auto loss = rankmesh::check_node_loss(open->plan, machine);
     findings.insert(findings.end(), loss.begin(), loss.end());
     std::ranges::stable_sort(findings, std::ranges::greater{}, &PlacementFinding::severity);
   }
   if (!spec.same_as().empty() && !is_silenced("preset-mismatch")) {
-    auto claim = rankmesh::check_claim(open.plan, spec.same_as());
+    auto claim = rankmesh::check_claim(open->plan, spec.same_as());
     findings.insert(findings.begin(), claim.begin(), claim.end());  // errors come first
   }
-  print(rankmesh::report::check(open.plan, machine, findings, spec.silenced()), options.output);
+  print(rankmesh::report::check(open->plan, machine, findings, spec.silenced()), options.output);
   return fails(findings, options.fail_on) ? check_failed : ok;
 }
 
 }  // namespace
 
 void add_check(CLI::App& app, Program& program) {
-  auto options = std::make_shared<CheckOptions>();
-  CLI::App* command = app.add_subcommand("check", "rules for the placement of a mesh on a machine");
-  options->mesh.add_to(*command);
-  options->machine.add_to(*command);
-  options->output.has_pictures = true;
-  options->output.add_to(*command);
-  command
-      ->add_option("--fail-on", options->fail_on,
-                   "exit with status 1 if there is such a finding or a worse one (warning)")
-      ->type_name("SEVERITY")
-      ->check(CLI::IsMember({"note", "warning", "error", "never"}));
-  command->add_flag("--any-node-lost", options->any_node_lost,
-                    "is the loss of one node fatal? (rule node-loss-fatal)");
-  command->footer(
+  auto [command, options] = add_command<CheckOptions>(
+      app, program, "check", "rules for the placement of a mesh on a machine", check);
+  options.output.has_pictures = true;
+  options.add_to(command);
+  add_word(command, "--fail-on", options.fail_on, "SEVERITY",
+           "exit with status 1 if there is such a finding or a worse one (warning)",
+           {"note", "warning", "error", "never"});
+  command.add_flag("--any-node-lost", options.any_node_lost,
+                   "is the loss of one node fatal? (rule node-loss-fatal)");
+  command.footer(
       "Examples:\n"
       "  meshinfo check pp=2,dp=4,tp=8 --machine job.hosts --machine topology.conf\n"
       "  meshinfo check pp=2,dp=4,tp=8 --ranks-per-node 8 --fail-on error");
-  command->callback([options, &program] { program.status = check(*options, program.job); });
 }
 
 }  // namespace meshinfo

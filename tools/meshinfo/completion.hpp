@@ -1,28 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Completion scripts for shells.
+// The completion of command lines in shells.
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 
-#include "command_model.hpp"
-
 namespace meshinfo {
 
-// Adds `meshinfo completion SHELL`.
+// Adds `meshinfo completion SHELL`, which prints a script that asks print_offers().
 void add_completion(CLI::App& app);
 
-// Each returns a script that completes the commands, options and values of the model.
-std::string bash_completion(const CommandModel& app);
-std::string zsh_completion(const CommandModel& app);
-std::string fish_completion(const CommandModel& app);
-
-// What a shell completes in the place of a value.
-enum class Completes { nothing, choices, files, folders, meshes };
-Completes completes(const OptionModel& option);
-
-// Returns the beginnings of mesh strings with a preset: "megatron:", "deepspeed:kind=grid", ...
-std::vector<std::string> preset_beginnings();
+// Prints what fits behind the words of a command line, of which the last one is not complete yet: a
+// line with the paths that fit (files, folders, meshes or nothing), and a line for each word that
+// fits, with its meaning behind a tabulator.
+// @return the exit status.
+int print_offers(const CLI::App& app, std::vector<std::string> words);
 
 }  // namespace meshinfo

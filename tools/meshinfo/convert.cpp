@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <memory>
 
-#include "meshinfo.hpp"
+#include "command.hpp"
 #include "rankmesh/spec/mesh_spec.hpp"
 
 namespace meshinfo {
@@ -29,16 +29,13 @@ int convert(const ConvertOptions& options, const Job& job) {
 }  // namespace
 
 void add_convert(CLI::App& app, Program& program) {
-  auto options = std::make_shared<ConvertOptions>();
-  CLI::App* command =
-      app.add_subcommand("convert", "the mesh as a file, or as a string, in its canonical form");
-  options->mesh.add_to(*command);
-  command->add_option("--to", options->form, "toml (the default) or string")
-      ->type_name("FORM")
-      ->check(CLI::IsMember({"toml", "string"}));
-  command->add_option("-o,--output", options->path, "write to a file; - is standard output")
-      ->type_name("FILE");
-  command->callback([options, &program] { program.status = convert(*options, program.job); });
+  auto [command, options] = add_command<ConvertOptions>(
+      app, program, "convert", "the mesh as a file, or as a string, in its canonical form",
+      convert);
+  options.mesh.add_to(command);
+  add_word(command, "--to", options.form, "FORM", "toml (the default) or string",
+           {"toml", "string"});
+  add_word(command, "-o,--output", options.path, "FILE", "write to a file; - is standard output");
 }
 
 }  // namespace meshinfo

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "output.hpp"
-#include "rankmesh/report/curves.hpp"
+#include "report/curves.hpp"
 
 namespace meshinfo {
 

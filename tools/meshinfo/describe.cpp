@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "rankmesh/report/describe.hpp"
-
 #include <charconv>
 #include <memory>
 #include <optional>
 
 #include <fmt/format.h>
 
-#include "meshinfo.hpp"
+#include "command.hpp"
 #include "rankmesh/base/error.hpp"
+#include "report/reports.hpp"
 
 namespace meshinfo {
 namespace {
@@ -54,13 +53,12 @@ int describe(DescribeOptions& options, Job& job) {
     throw rankmesh::UsageError{options.words.empty() ? "no group is given" : "more than one group",
                                "usage: meshinfo describe MESH GROUP, such as tp or tp:3"};
   GroupName group = read_group(options.words.front());
-  OpenMesh open = job.open(options.mesh);
-  open.close();
-  if (!job.prints()) return ok;
-  if (options.rank) group.group = group_of(open.plan, group.name, *options.rank);
+  const auto open = inspect(job, options.mesh);
+  if (!open) return ok;
+  if (options.rank) group.group = group_of(open->plan, group.name, *options.rank);
   print(group.group
-            ? rankmesh::report::describe_group(open.plan, group.name, *group.group, open.live())
-            : rankmesh::report::describe_family(open.plan, group.name, open.live()),
+            ? rankmesh::report::describe_group(open->plan, group.name, *group.group, open->live())
+            : rankmesh::report::describe_family(open->plan, group.name, open->live()),
         options.output);
   return ok;
 }
@@ -68,23 +66,21 @@ int describe(DescribeOptions& options, Job& job) {
 }  // namespace
 
 void add_describe(CLI::App& app, Program& program) {
-  auto options = std::make_shared<DescribeOptions>();
-  CLI::App* command = app.add_subcommand("describe", "all groups of one name, or one group");
-  options->mesh.add_to(*command);
+  auto [command, options] = add_command<DescribeOptions>(
+      app, program, "describe", "all groups of one name, or one group", describe);
+  options.mesh.add_to(command);
   command
-      ->add_option("GROUP", options->words,
-                   "a name or a product (tp, dp*tp), or one of its groups (tp:3)")
+      .add_option("GROUP", options.words,
+                  "a name or a product (tp, dp*tp), or one of its groups (tp:3)")
       ->type_name("GROUP")
       ->expected(0, 2);
-  add_number(*command, "--rank", "the group that contains this rank",
-             [options](std::int64_t rank) { options->rank = rank; });
-  options->output.add_to(*command);
-  command->footer(
+  add_number(command, "--rank", "the group that contains this rank", options.rank);
+  options.output.add_to(command);
+  command.footer(
       "Examples:\n"
       "  meshinfo describe pp=2,dp=4,tp=8 tp\n"
       "  meshinfo describe pp=2,dp=4,tp=8 tp:3\n"
       "  meshinfo describe pp=2,dp=4,tp=8 dp --rank 37");
-  command->callback([options, &program] { program.status = describe(*options, program.job); });
 }
 
 }  // namespace meshinfo

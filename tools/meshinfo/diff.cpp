@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "rankmesh/report/diff.hpp"
-
 #include <algorithm>
 #include <memory>
 
-#include "machine.hpp"
-#include "meshinfo.hpp"
+#include "command.hpp"
 #include "rankmesh/spec/mesh_spec.hpp"
+#include "report/reports.hpp"
 
 namespace meshinfo {
 namespace {
@@ -42,22 +40,18 @@ int diff(const DiffOptions& options, const Job& job) {
 }  // namespace
 
 void add_diff(CLI::App& app, Program& program) {
-  auto options = std::make_shared<DiffOptions>();
-  CLI::App* command = app.add_subcommand(
-      "diff", "the differences between two meshes; exit status 1 if there are any");
-  command->add_option("A", options->a, "a mesh string, a preset or a path ending in .toml")
-      ->type_name("MESH")
-      ->required();
-  command->add_option("B", options->b, "a mesh string, a preset or a path ending in .toml")
-      ->type_name("MESH")
-      ->required();
-  add_number(*command, "--world-size", "number of ranks, if a mesh leaves it open (auto)",
-             [options](std::int64_t number) { options->world_size = number; });
-  command->add_flag("--offline", options->offline, "ignore the job that this runs in");
-  options->machine.add_to(*command);
-  options->output.has_pictures = true;
-  options->output.add_to(*command);
-  command->callback([options, &program] { program.status = diff(*options, program.job); });
+  auto [command, options] = add_command<DiffOptions>(
+      app, program, "diff", "the differences between two meshes; exit status 1 if there are any",
+      diff);
+  for (auto [name, to] : {std::pair{"A", &options.a}, std::pair{"B", &options.b}})
+    add_word(command, name, *to, "MESH", "a mesh string, a preset or a path ending in .toml")
+        ->required();
+  add_number(command, "--world-size", "number of ranks, if a mesh leaves it open (auto)",
+             options.world_size);
+  command.add_flag("--offline", options.offline, "ignore the job that this runs in");
+  options.machine.add_to(command);
+  options.output.has_pictures = true;
+  options.output.add_to(command);
 }
 
 }  // namespace meshinfo

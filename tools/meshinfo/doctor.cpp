@@ -6,10 +6,10 @@
 
 #include <fmt/format.h>
 
-#include "meshinfo.hpp"
+#include "command.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/base/launcher.hpp"
-#include "rankmesh/report/doctor.hpp"
+#include "report/doctor.hpp"
 
 namespace meshinfo {
 namespace {
@@ -59,17 +59,16 @@ int doctor(const DoctorOptions& options, Job& job) {
 }  // namespace
 
 void add_doctor(CLI::App& app, Program& program) {
-  auto options = std::make_shared<DoctorOptions>();
-  CLI::App* command = app.add_subcommand(
-      "doctor", "in a job: compare all ranks and say what is wrong, and how to fix it");
-  options->mesh.add_to(*command);
-  options->output.add_to(*command);
-  options->output.add_short_formats_to(*command);
+  auto [command, options] = add_command<DoctorOptions>(
+      app, program, "doctor",
+      "in a job: compare all ranks and say what is wrong, and how to fix it", doctor);
+  options.mesh.add_to(command);
+  options.output.add_to(command);
+  options.output.add_short_formats_to(command);
   command
-      ->add_option("--timeout", options->timeout,
-                   "seconds after which a step that hangs ends doctor (60; 0: never)")
+      .add_option("--timeout", options.timeout,
+                  "seconds after which a step that hangs ends doctor (60; 0: never)")
       ->type_name("SECONDS");
-  command->callback([options, &program] { program.status = doctor(*options, program.job); });
 }
 
 }  // namespace meshinfo

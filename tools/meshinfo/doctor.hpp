@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "job.hpp"
-#include "rankmesh/report/rank_facts.hpp"
+#include "report/rank_facts.hpp"
 
 namespace meshinfo {
 

@@ -10,8 +10,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "machine.hpp"
-#include "meshinfo.hpp"
+#include "command.hpp"
 #include "traffic.hpp"
 
 namespace meshinfo {
@@ -27,16 +26,15 @@ struct EmitOptions {
 };
 
 int emit(const EmitOptions& options, Job& job) {
-  OpenMesh open = job.open(options.mesh);
-  open.close();
-  if (!job.prints()) return ok;
+  const auto open = inspect(job, options.mesh);
+  if (!open) return ok;
   const rankmesh::EmitFormat format = rankmesh::emit_format(options.format).value();  // checked
-  const std::int64_t world = open.plan.world_size();
-  const rankmesh::Machine machine = options.machine.require(world, open.live());
+  const std::int64_t world = open->plan.world_size();
+  const rankmesh::Machine machine = options.machine.require(world, open->live());
   std::vector<std::int64_t> slots(static_cast<std::size_t>(world));
   std::iota(slots.begin(), slots.end(), 0);
   if (!options.today)
-    slots = arrange(open.plan, machine, options.traffic.traffic(open.plan),
+    slots = arrange(open->plan, machine, options.traffic.traffic(open->plan),
                     {.kept_in_nodes = options.traffic.kept})
                 .best.slots;
   Output output{options.path};
@@ -52,25 +50,23 @@ int emit(const EmitOptions& options, Job& job) {
 }  // namespace
 
 void add_emit(CLI::App& app, Program& program) {
-  auto options = std::make_shared<EmitOptions>();
-  CLI::App* command = app.add_subcommand(
-      "emit", "the file that makes a launcher use the assignment that plan finds");
+  auto [command, options] = add_command<EmitOptions>(
+      app, program, "emit", "the file that makes a launcher use the assignment that plan finds",
+      emit);
   const std::vector<std::string> names = rankmesh::emit_format_names();
-  command->add_option("FORMAT", options->format, fmt::format("{}", fmt::join(names, ", ")))
-      ->type_name("FORMAT")
-      ->required()
-      ->check(CLI::IsMember(names));
-  options->mesh.add_to(*command);
-  options->machine.add_to(*command);
-  options->traffic.add_to(*command);
-  command->add_option("-o,--output", options->path, "write to a file, and print how to use it")
-      ->type_name("FILE");
-  command->add_flag("--today", options->today, "rank r in slot r, instead of the best assignment");
-  command->footer(
+  add_word(command, "FORMAT", options.format, "FORMAT", fmt::format("{}", fmt::join(names, ", ")),
+           names)
+      ->required();
+  options.mesh.add_to(command);
+  options.machine.add_to(command);
+  options.traffic.add_to(command);
+  add_word(command, "-o,--output", options.path, "FILE",
+           "write to a file, and print how to use it");
+  command.add_flag("--today", options.today, "rank r in slot r, instead of the best assignment");
+  command.footer(
       "Examples:\n"
       "  meshinfo emit openmpi pp=2,dp=4,tp=8 --machine job.hosts -o ranks.txt\n"
       "  meshinfo emit mesh-order dp=4,tp=8 --ranks-per-node 8 --volume tp=2e9");
-  command->callback([options, &program] { program.status = emit(*options, program.job); });
 }
 
 }  // namespace meshinfo

@@ -1,24 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "rankmesh/report/estimate.hpp"
-
 #include <charconv>
 #include <memory>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "machine.hpp"
-#include "meshinfo.hpp"
+#include "command.hpp"
 #include "rankmesh/base/error.hpp"
+#include "report/reports.hpp"
 #include "traffic.hpp"
 
 namespace meshinfo {
 namespace {
 
-struct EstimateOptions {
-  MeshArguments mesh;
-  MachineArguments machine;
-  OutputOptions output;
+struct EstimateOptions : ReportOptions {
   std::string model;
   std::vector<std::string> bandwidths, latencies;  // LEVEL=NUMBER
 };
@@ -59,14 +54,13 @@ rankmesh::Machine with_speeds(rankmesh::Machine machine, const EstimateOptions& 
 }
 
 int estimate(const EstimateOptions& options, Job& job) {
-  OpenMesh open = job.open(options.mesh);
-  open.close();
-  if (!job.prints()) return ok;
+  const auto open = inspect(job, options.mesh);
+  if (!open) return ok;
   const rankmesh::ModelFigures model = read_model(options.model);
-  auto machine = options.machine.machine(open.plan.world_size(), open.live());
+  auto machine = options.machine.machine(open->plan.world_size(), open->live());
   if (!options.bandwidths.empty() || !options.latencies.empty())
-    machine = with_speeds(options.machine.require(open.plan.world_size(), open.live()), options);
-  print(rankmesh::report::estimate(open.plan, model, rankmesh::estimate(open.plan, model),
+    machine = with_speeds(options.machine.require(open->plan.world_size(), open->live()), options);
+  print(rankmesh::report::estimate(open->plan, model, rankmesh::estimate(open->plan, model),
                                    machine ? &*machine : nullptr),
         options.output);
   return ok;
@@ -75,27 +69,22 @@ int estimate(const EstimateOptions& options, Job& job) {
 }  // namespace
 
 void add_estimate(CLI::App& app, Program& program) {
-  auto options = std::make_shared<EstimateOptions>();
-  CLI::App* command =
-      app.add_subcommand("estimate", "the bytes that each family sends in one training step");
-  options->mesh.add_to(*command);
-  options->machine.add_to(*command);
-  options->output.add_to(*command);
-  command->add_option("--model", options->model, "the figures of the model, a TOML file")
-      ->type_name("FILE")
+  auto [command, options] = add_command<EstimateOptions>(
+      app, program, "estimate", "the bytes that each family sends in one training step", estimate);
+  options.add_to(command);
+  add_word(command, "--model", options.model, "FILE", "the figures of the model, a TOML file")
       ->required();
   add_list(
-      *command, "--bandwidth", options->bandwidths, "LEVEL=NUMBER",
+      command, "--bandwidth", options.bandwidths, "LEVEL=NUMBER",
       "bytes per second that a rank can send out of its unit of a level (node, leaf, ...), for "
       "a lower bound of the time; may be repeated");
-  add_list(*command, "--latency", options->latencies, "LEVEL=NUMBER",
+  add_list(command, "--latency", options.latencies, "LEVEL=NUMBER",
            "seconds that a message to another unit of the level takes; may be repeated");
-  command->footer(
+  command.footer(
       "Examples:\n"
       "  meshinfo estimate pp=2,dp=4,tp=8 --model model.toml\n"
       "  meshinfo estimate pp=2,dp=4,tp=8 --model model.toml --ranks-per-node 8 "
       "--bandwidth node=50e9");
-  command->callback([options, &program] { program.status = estimate(*options, program.job); });
 }
 
 }  // namespace meshinfo

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "rankmesh/report/explain.hpp"
-
 #include <memory>
 
-#include "meshinfo.hpp"
+#include "command.hpp"
+#include "report/reports.hpp"
 
 namespace meshinfo {
 namespace {
@@ -27,24 +26,19 @@ int explain_order(const ExplainOptions& options, Job& job) {
 }
 
 void add_explain_rank(CLI::App& app, Program& program) {
-  auto options = std::make_shared<ExplainOptions>();
-  CLI::App* command =
-      app.add_subcommand("rank", "coordinates and groups of one rank, step by step");
-  add_number(*command, "R", "the rank", [options](std::int64_t rank) {
-    options->rank = rank;
-  })->required();
-  options->mesh.add_to(*command);
-  options->output.add_to(*command);
-  command->callback([options, &program] { program.status = explain_rank(*options, program.job); });
+  auto [command, options] = add_command<ExplainOptions>(
+      app, program, "rank", "coordinates and groups of one rank, step by step", explain_rank);
+  add_number(command, "R", "the rank", options.rank)->required();
+  options.mesh.add_to(command);
+  options.output.add_to(command);
 }
 
 void add_explain_order(CLI::App& app, Program& program) {
-  auto options = std::make_shared<ExplainOptions>();
-  CLI::App* command =
-      app.add_subcommand("order", "which dimension varies fastest, and which ranks are neighbours");
-  options->mesh.add_to(*command);
-  options->output.add_to(*command);
-  command->callback([options, &program] { program.status = explain_order(*options, program.job); });
+  auto [command, options] = add_command<ExplainOptions>(
+      app, program, "order", "which dimension varies fastest, and which ranks are neighbours",
+      explain_order);
+  options.mesh.add_to(command);
+  options.output.add_to(command);
 }
 
 }  // namespace

@@ -1,23 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "rankmesh/report/groups.hpp"
-
 #include <algorithm>
 #include <memory>
 
-#include "machine.hpp"
-#include "meshinfo.hpp"
+#include "command.hpp"
 #include "rankmesh/base/error.hpp"
-#include "rankmesh/report/place.hpp"
+#include "report/reports.hpp"
 
 namespace meshinfo {
 namespace {
 
 using rankmesh::report::NamedFamily;
 
-struct GroupsOptions {
-  MeshArguments mesh;
-  MachineArguments machine;
-  OutputOptions output;
+struct GroupsOptions : ReportOptions {
   std::vector<std::string> names;
 };
 
@@ -38,12 +32,12 @@ int groups_on_machine(const GroupsOptions& options, Job& job) {
   if (options.output.chosen_format() == rankmesh::report::Format::long_csv)
     throw rankmesh::UsageError{"the format long has no columns for a machine",
                                "use --format csv, or leave the machine out"};
-  OpenMesh open = job.open(options.mesh);
-  open.close();
-  if (!job.prints()) return ok;
-  const auto machine = options.machine.machine(open.plan.world_size(), open.live());
-  print(rankmesh::report::group_places(open.plan, families_of(open.plan, options.names), *machine),
-        options.output);
+  const auto open = inspect(job, options.mesh);
+  if (!open) return ok;
+  const auto machine = options.machine.machine(open->plan.world_size(), open->live());
+  print(
+      rankmesh::report::group_places(open->plan, families_of(open->plan, options.names), *machine),
+      options.output);
   return ok;
 }
 
@@ -63,28 +57,23 @@ int groups(const GroupsOptions& options, Job& job) {
 }  // namespace
 
 void add_groups(CLI::App& app, Program& program) {
-  auto options = std::make_shared<GroupsOptions>();
-  CLI::App* command = app.add_subcommand("groups", "the ranks of every group");
-  options->mesh.add_to(*command);
-  options->machine.add_to(*command);
-  options->output.has_pictures = true;
-  options->output.add_format_to(*command, {"long"});
-  options->output.add_path_to(*command, "-o,--output",
-                              "write to a file, whose extension picks the format");
-  command->add_option("--dim", options->names, "only this name or product (dp*tp); may be repeated")
-      ->type_name("NAME")
-      ->type_size(1)
-      ->expected(1)
-      ->take_all()
-      ->allow_extra_args(false);
-  command->footer(
+  auto [command, options] =
+      add_command<GroupsOptions>(app, program, "groups", "the ranks of every group", groups);
+  options.mesh.add_to(command);
+  options.machine.add_to(command);
+  options.output.has_pictures = true;
+  options.output.add_format_to(command, {"long"});
+  options.output.add_path_to(command, "-o,--output",
+                             "write to a file, whose extension picks the format");
+  add_list(command, "--dim", options.names, "NAME",
+           "only this name or product (dp*tp); may be repeated");
+  command.footer(
       "The format long is CSV with one row per rank and name, for pandas and R. In a job,\n"
       "its rows have the host, the node, the local rank and the process of the rank too.\n"
       "\n"
       "Examples:\n"
       "  meshinfo groups pp=2,dp=4,tp=8 --dim tp --dim 'dp*tp'\n"
       "  mpirun -n 8 meshinfo groups dp=2,tp=4 --format long -o groups.csv");
-  command->callback([options, &program] { program.status = groups(*options, program.job); });
 }
 
 }  // namespace meshinfo

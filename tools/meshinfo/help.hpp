@@ -5,7 +5,7 @@
 #include <CLI/CLI.hpp>
 
 #include "command_model.hpp"
-#include "rankmesh/report/document.hpp"
+#include "report/document.hpp"
 
 namespace meshinfo {
 

@@ -10,8 +10,7 @@
 #include "arguments.hpp"
 #include "output.hpp"
 #include "rankmesh/layout/mesh_plan.hpp"
-#include "rankmesh/report/format.hpp"
-#include "rankmesh/report/routes.hpp"
+#include "report/live_facts.hpp"
 
 namespace rankmesh {
 class Mesh;

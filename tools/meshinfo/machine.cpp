@@ -73,22 +73,14 @@ void set_job(const rankmesh::report::LiveFacts& live, std::int64_t world_size,
 }  // namespace
 
 void MachineArguments::add_to(CLI::App& command) {
-  command
-      .add_option(
-          "--machine", sources,
-          "hosts, network or node: a file, FORMAT:FILE, slurm (its variables), or hwloc (the "
-          "node that this runs on); may be repeated")
-      ->type_name("FILE")
-      ->type_size(1)
-      ->expected(1)
-      ->take_all()
-      ->allow_extra_args(false);
+  add_list(command, "--machine", sources, "FILE",
+           "hosts, network or node: a file, FORMAT:FILE, slurm (its variables), or hwloc (the "
+           "node that this runs on); may be repeated");
   add_number(command, "--ranks-per-node", "slots of a node, if no file says it",
-             [this](std::int64_t n) { numbers.ranks_per_node = n; });
-  add_number(command, "--ranks-per-domain", "slots of an NVLink domain",
-             [this](std::int64_t n) { numbers.ranks_per_domain = n; });
+             numbers.ranks_per_node);
+  add_number(command, "--ranks-per-domain", "slots of an NVLink domain", numbers.ranks_per_domain);
   add_number(command, "--nodes-per-leaf", "consecutive nodes that share a leaf switch",
-             [this](std::int64_t n) { numbers.nodes_per_leaf = n; });
+             numbers.nodes_per_leaf);
 }
 
 bool MachineArguments::is_given() const {

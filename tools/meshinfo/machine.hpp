@@ -9,7 +9,7 @@
 #include <CLI/CLI.hpp>
 
 #include "job.hpp"
-#include "rankmesh/machine/read_machine.hpp"
+#include "machine/read_machine.hpp"
 
 namespace meshinfo {
 

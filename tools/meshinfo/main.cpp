@@ -13,8 +13,8 @@
 #include "meshinfo.hpp"
 #include "output.hpp"
 #include "rankmesh/base/error.hpp"
-#include "rankmesh/report/write.hpp"
 #include "rankmesh/version.hpp"
+#include "report/write.hpp"
 #include "terminal.hpp"
 #include "wrong_usage.hpp"
 
@@ -36,30 +36,15 @@ constexpr const char* notes =
     "0 for success, 1 if a check failed, and 2 for wrong usage or an invalid mesh.";
 
 void add_subcommands(CLI::App& app, meshinfo::Program& program) {
-  meshinfo::add_show(app, program);
-  meshinfo::add_rank(app, program);
-  meshinfo::add_describe(app, program);
-  meshinfo::add_groups(app, program);
-  meshinfo::add_count(app, program);
-  meshinfo::add_diff(app, program);
-  meshinfo::add_explain(app, program);
-  meshinfo::add_routes(app, program);
-  meshinfo::add_bench(app, program);
-  meshinfo::add_trace(app, program);
-  meshinfo::add_doctor(app, program);
-  meshinfo::add_tune(app, program);
-  meshinfo::add_check(app, program);
-  meshinfo::add_estimate(app, program);
-  meshinfo::add_plan(app, program);
-  meshinfo::add_emit(app, program);
-  meshinfo::add_shrink(app, program);
-  meshinfo::add_transfer(app, program);
-  meshinfo::add_convert(app, program);
-  meshinfo::add_presets(app, program);
-  meshinfo::add_version(app, program);
-  meshinfo::add_completion(app);
-  meshinfo::add_manual_pages(app);
-  meshinfo::add_help(app);  // last: it offers the names of the others
+  using namespace meshinfo;
+  for (const auto add :
+       {add_show,   add_rank,  add_describe, add_groups,   add_count,   add_diff,    add_explain,
+        add_routes, add_bench, add_trace,    add_doctor,   add_tune,    add_check,   add_estimate,
+        add_plan,   add_emit,  add_shrink,   add_transfer, add_convert, add_presets, add_version})
+    add(app, program);
+  add_completion(app);
+  add_manual_pages(app);
+  add_help(app);  // last: it offers the names of the others
 }
 
 int print_help(const CLI::App& command) {
@@ -89,6 +74,8 @@ int main(int argc, char** argv) {
   app.require_subcommand(0, 1);
   add_subcommands(app, program);
   app.footer(notes);  // last: commands that have none of their own would take it over
+  if (argc > 1 && argv[1] == std::string_view{"complete"})
+    return meshinfo::print_offers(app, {argv + 2, argv + argc});
   // Known before parsing, since it decides which ranks report a usage error.
   if (std::find(argv + 1, argv + argc, std::string_view{"--offline"}) != argv + argc)
     meshinfo::ignore_job();

@@ -5,7 +5,7 @@
 #include "nccl_log.hpp"
 #include "rankmesh/mpi/error.hpp"
 #include "rankmesh/rankmesh.hpp"
-#include "rankmesh/report/nccl_choice.hpp"
+#include "report/nccl_choice.hpp"
 
 namespace meshinfo {
 namespace {

@@ -18,7 +18,7 @@
 #include "launcher.hpp"
 #include "progress.hpp"
 #include "rankmesh/base/error.hpp"
-#include "rankmesh/report/write.hpp"
+#include "report/document.hpp"
 #include "terminal.hpp"
 
 namespace meshinfo {

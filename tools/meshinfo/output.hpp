@@ -10,8 +10,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "rankmesh/report/document.hpp"
-#include "rankmesh/report/format.hpp"
+#include "report/write.hpp"
 
 namespace meshinfo {
 

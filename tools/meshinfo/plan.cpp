@@ -1,29 +1,24 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <memory>
 
-#include "machine.hpp"
-#include "meshinfo.hpp"
-#include "rankmesh/report/arrange.hpp"
+#include "command.hpp"
+#include "report/reports.hpp"
 #include "traffic.hpp"
 
 namespace meshinfo {
 namespace {
 
-struct PlanOptions {
-  MeshArguments mesh;
-  MachineArguments machine;
+struct PlanOptions : ReportOptions {
   TrafficArguments traffic;
-  OutputOptions output;
 };
 
 int plan(const PlanOptions& options, Job& job) {
-  OpenMesh open = job.open(options.mesh);
-  open.close();
-  if (!job.prints()) return ok;
-  const rankmesh::Machine machine = options.machine.require(open.plan.world_size(), open.live());
-  const auto traffic = options.traffic.traffic(open.plan);
-  const auto found = arrange(open.plan, machine, traffic, {.kept_in_nodes = options.traffic.kept});
-  print(rankmesh::report::plan(open.plan, machine, traffic, options.traffic.unit(), found),
+  const auto open = inspect(job, options.mesh);
+  if (!open) return ok;
+  const rankmesh::Machine machine = options.machine.require(open->plan.world_size(), open->live());
+  const auto traffic = options.traffic.traffic(open->plan);
+  const auto found = arrange(open->plan, machine, traffic, {.kept_in_nodes = options.traffic.kept});
+  print(rankmesh::report::plan(open->plan, machine, traffic, options.traffic.unit(), found),
         options.output);
   return ok;
 }
@@ -31,19 +26,18 @@ int plan(const PlanOptions& options, Job& job) {
 }  // namespace
 
 void add_plan(CLI::App& app, Program& program) {
-  auto options = std::make_shared<PlanOptions>();
-  CLI::App* command = app.add_subcommand(
-      "plan", "the assignment of ranks to slots with the fewest bytes between nodes");
-  options->mesh.add_to(*command);
-  options->machine.add_to(*command);
-  options->traffic.add_to(*command);
-  options->output.has_pictures = true;
-  options->output.add_to(*command);
-  command->footer(
+  auto [command, options] = add_command<PlanOptions>(
+      app, program, "plan", "the assignment of ranks to slots with the fewest bytes between nodes",
+      plan);
+  options.mesh.add_to(command);
+  options.machine.add_to(command);
+  options.traffic.add_to(command);
+  options.output.has_pictures = true;
+  options.output.add_to(command);
+  command.footer(
       "Examples:\n"
       "  meshinfo plan pp=2,dp=4,tp=8 --machine job.hosts --model model.toml\n"
       "  meshinfo plan dp=4,tp=8 --ranks-per-node 8 --volume tp=2e9 --volume dp=1e9");
-  command->callback([options, &program] { program.status = plan(*options, program.job); });
 }
 
 }  // namespace meshinfo

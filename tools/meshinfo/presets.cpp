@@ -8,10 +8,11 @@
 
 #include <fmt/format.h>
 
+#include "command.hpp"
 #include "command_model.hpp"
-#include "meshinfo.hpp"
 #include "rankmesh/base/detail/suggest.hpp"
 #include "rankmesh/base/error.hpp"
+#include "report/document.hpp"
 
 namespace meshinfo {
 namespace {
@@ -19,7 +20,7 @@ namespace {
 using rankmesh::PresetInfo;
 using rankmesh::PresetKey;
 using rankmesh::report::Document;
-using rankmesh::report::Value;
+using rankmesh::report::Json;
 
 // The beginning of a mesh string with this preset.
 std::string begin_of(const PresetInfo& preset) {
@@ -45,27 +46,32 @@ std::string keys_text(const PresetInfo& preset) {
   return text;
 }
 
-Value preset_json(const PresetInfo& preset) {
-  Value json{{"system", preset.system},
-             {"kind", preset.kind.empty() ? Value{} : Value{preset.kind}},
-             {"convention", preset.convention}};
+Json preset_json(const PresetInfo& preset) {
+  Json json{{"system", preset.system},
+            {"kind", preset.kind.empty() ? Json() : Json(preset.kind)},
+            {"convention", preset.convention}};
   for (const PresetKey& key : keys_of(preset))
-    json["keys"].push_back(Value{{"name", key.name}, {"form", key.form}, {"meaning", key.meaning}});
+    json["keys"].push_back({{"name", key.name}, {"form", key.form}, {"meaning", key.meaning}});
   return json;
+}
+
+// The systems of the presets, each once.
+std::vector<std::string> systems() {
+  std::vector<std::string> names;
+  for (const PresetInfo& preset : rankmesh::preset_catalogue())
+    if (names.empty() || names.back() != preset.system) names.emplace_back(preset.system);
+  return names;
 }
 
 // Text lists all presets, or the keys of one system. JSON and CSV have the keys of every preset
 // that is asked for.
 Document presets_report(const std::string& system) {
   const auto catalogue = rankmesh::preset_catalogue();
-  Document document{
-      .schema = "rankmesh.presets/1",
-      .table = {.columns = {{"preset"}, {"convention"}, {"key"}, {"form"}, {"meaning"}}}};
-  std::vector<std::string> systems;
+  Document document{.schema = "rankmesh.presets/1"};
+  document.table.add_columns({"preset", "convention", "key", "form", "meaning"});
   std::size_t width = 0;
   for (const PresetInfo& preset : catalogue) width = std::max(width, begin_of(preset).size());
   for (const PresetInfo& preset : catalogue) {
-    if (systems.empty() || systems.back() != preset.system) systems.emplace_back(preset.system);
     if (!system.empty() && preset.system != system) continue;
     if (system.empty())
       document.add(fmt::format("  {:<{}}  {}\n", begin_of(preset), width, preset.convention));
@@ -78,33 +84,32 @@ Document presets_report(const std::string& system) {
   }
   if (document.text.empty())
     throw rankmesh::UsageError{fmt::format("unknown preset '{:.40}'", system),
-                               rankmesh::detail::suggest(system, systems, "the presets are")};
+                               rankmesh::detail::suggest(system, systems(), "the presets are")};
   if (system.empty())
     document.add(
         "\nmeshinfo presets SYSTEM lists the keys. They follow the colon: megatron:tp=8,pp=16\n");
   return document;
 }
 
+struct PresetsOptions {
+  std::string system;
+  OutputOptions output;
+};
+
+int presets(const PresetsOptions& options, const Job& job) {
+  const Document document = presets_report(options.system);
+  if (job.prints()) print(document, options.output);
+  return ok;
+}
+
 }  // namespace
 
 void add_presets(CLI::App& app, Program& program) {
-  struct PresetsOptions {
-    std::string system;
-    OutputOptions output;
-  };
-  auto options = std::make_shared<PresetsOptions>();
-  CLI::App* command =
-      app.add_subcommand("presets", "the layouts of established systems, and their keys");
-  CLI::Option* system = command->add_option("SYSTEM", options->system, "list the keys of this one");
-  std::vector<std::string> systems;
-  for (const PresetInfo& preset : rankmesh::preset_catalogue())
-    if (systems.empty() || systems.back() != preset.system) systems.emplace_back(preset.system);
-  offer(*system->type_name("SYSTEM"), systems);
-  options->output.add_to(*command);
-  command->callback([options, &program] {
-    const Document document = presets_report(options->system);
-    if (program.job.prints()) print(document, options->output);
-  });
+  auto [command, options] = add_command<PresetsOptions>(
+      app, program, "presets", "the layouts of established systems, and their keys", presets);
+  offer(*add_word(command, "SYSTEM", options.system, "SYSTEM", "list the keys of this one"),
+        systems());
+  options.output.add_to(command);
 }
 
 }  // namespace meshinfo

@@ -1,22 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "rankmesh/report/rank.hpp"
-
 #include <memory>
 
 #include <fmt/format.h>
 
-#include "machine.hpp"
-#include "meshinfo.hpp"
+#include "command.hpp"
 #include "rankmesh/base/error.hpp"
+#include "report/reports.hpp"
 
 namespace meshinfo {
 namespace {
 
-struct RankOptions {
+struct RankOptions : ReportOptions {
   std::vector<std::string> words;  // the ranks, after the mesh was taken from them
-  MeshArguments mesh;
-  MachineArguments machine;
-  OutputOptions output;
 };
 
 // Reads ranks and ranges of ranks: 3, 40-43, 0-56:8, 1,2.
@@ -40,13 +35,12 @@ std::vector<rankmesh::Rank> read_ranks(const std::vector<std::string>& words) {
 int rank(RankOptions& options, Job& job) {
   sort_words(options.mesh, options.words);
   const std::vector<rankmesh::Rank> ranks = read_ranks(options.words);
-  OpenMesh open = job.open(options.mesh);
-  open.close();
-  if (!job.prints()) return ok;
-  const auto described = options.machine.machine(open.plan.world_size(), open.live());
+  const auto open = inspect(job, options.mesh);
+  if (!open) return ok;
+  const auto described = options.machine.machine(open->plan.world_size(), open->live());
   const rankmesh::Machine* machine = described ? &*described : nullptr;
-  print(ranks.size() == 1 ? rankmesh::report::rank(open.plan, ranks.front(), open.live(), machine)
-                          : rankmesh::report::ranks(open.plan, ranks, open.live(), machine),
+  print(ranks.size() == 1 ? rankmesh::report::rank(open->plan, ranks.front(), open->live(), machine)
+                          : rankmesh::report::ranks(open->plan, ranks, open->live(), machine),
         options.output);
   return ok;
 }
@@ -54,19 +48,17 @@ int rank(RankOptions& options, Job& job) {
 }  // namespace
 
 void add_rank(CLI::App& app, Program& program) {
-  auto options = std::make_shared<RankOptions>();
-  CLI::App* command =
-      app.add_subcommand("rank", "one or several ranks: their coordinates and their groups");
-  options->mesh.add_to(*command);
-  command->add_option("R", options->words, "ranks and ranges of ranks: 3, 40-43, 0-56:8")
+  auto [command, options] = add_command<RankOptions>(
+      app, program, "rank", "one or several ranks: their coordinates and their groups", rank);
+  options.mesh.add_to(command);
+  command.add_option("R", options.words, "ranks and ranges of ranks: 3, 40-43, 0-56:8")
       ->type_name("R");
-  options->machine.add_to(*command);
-  options->output.add_to(*command);
-  command->footer(
+  options.machine.add_to(command);
+  options.output.add_to(command);
+  command.footer(
       "Examples:\n"
       "  meshinfo rank pp=2,dp=4,tp=8 37\n"
       "  meshinfo rank pp=2,dp=4,tp=8 3 17 40-43 --format csv");
-  command->callback([options, &program] { program.status = rank(*options, program.job); });
 }
 
 }  // namespace meshinfo

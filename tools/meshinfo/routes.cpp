@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "rankmesh/report/routes.hpp"
-
 #include <memory>
 
-#include "meshinfo.hpp"
+#include "command.hpp"
 #include "rankmesh/spec/routes.hpp"
+#include "report/reports.hpp"
 
 namespace meshinfo {
 namespace {
@@ -32,13 +31,11 @@ int routes(const RoutesOptions& options, Job& job) {
 }  // namespace
 
 void add_routes(CLI::App& app, Program& program) {
-  auto options = std::make_shared<RoutesOptions>();
-  CLI::App* command =
-      app.add_subcommand("routes", "which transport carries which operation, and by which rule");
-  options->mesh.add_to(*command);
-  options->output.add_to(*command);
-  add_devices(*command, options->devices, "in a job: as for meshinfo show (auto, off or shared)");
-  command->callback([options, &program] { program.status = routes(*options, program.job); });
+  auto [command, options] = add_command<RoutesOptions>(
+      app, program, "routes", "which transport carries which operation, and by which rule", routes);
+  options.mesh.add_to(command);
+  options.output.add_to(command);
+  add_devices(command, options.devices, "in a job: as for meshinfo show (auto, off or shared)");
 }
 
 }  // namespace meshinfo

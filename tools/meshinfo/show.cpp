@@ -1,19 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "rankmesh/report/show.hpp"
-
 #include <memory>
 
-#include "machine.hpp"
-#include "meshinfo.hpp"
+#include "command.hpp"
 #include "nccl_log.hpp"
+#include "report/reports.hpp"
 
 namespace meshinfo {
 namespace {
 
-struct ShowOptions {
-  MeshArguments mesh;
-  MachineArguments machine;
-  OutputOptions output;
+struct ShowOptions : ReportOptions {
   std::string devices = "auto";
 };
 
@@ -33,18 +28,14 @@ int show(const ShowOptions& options, Job& job) {
 }  // namespace
 
 void add_show(CLI::App& app, Program& program) {
-  auto options = std::make_shared<ShowOptions>();
-  CLI::App* command =
-      app.add_subcommand("show", "the mesh as a whole: the grid if it is small, and every name");
-  options->mesh.add_to(*command);
-  options->machine.add_to(*command);
-  options->output.has_pictures = true;
-  options->output.add_to(*command);
+  auto [command, options] = add_command<ShowOptions>(
+      app, program, "show", "the mesh as a whole: the grid if it is small, and every name", show);
+  options.output.has_pictures = true;
+  options.add_to(command);
   add_devices(
-      *command, options->devices,
+      command, options.devices,
       "in a job: open NCCL communicators too (auto), leave devices alone (off), let several "
       "ranks share one (shared)");
-  command->callback([options, &program] { program.status = show(*options, program.job); });
 }
 
 }  // namespace meshinfo

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "rankmesh/report/shrink.hpp"
-
 #include <algorithm>
 #include <array>
 #include <memory>
 
-#include "machine.hpp"
-#include "meshinfo.hpp"
+#include "command.hpp"
+#include "report/reports.hpp"
 
 namespace meshinfo {
 namespace {
@@ -16,10 +14,7 @@ using rankmesh::ShrinkPolicy;
 constexpr std::array policies{ShrinkPolicy::drop_replica, ShrinkPolicy::spare,
                               ShrinkPolicy::compact};
 
-struct ShrinkArguments {
-  MeshArguments mesh;
-  MachineArguments machine;
-  OutputOptions output;
+struct ShrinkArguments : ReportOptions {
   std::string lost;
   std::string policy = "drop-replica";
   std::int64_t spares = 0;
@@ -41,32 +36,27 @@ int shrink(const ShrinkArguments& options, Job& job) {
 }  // namespace
 
 void add_shrink(CLI::App& app, Program& program) {
-  auto options = std::make_shared<ShrinkArguments>();
-  CLI::App* command = app.add_subcommand(
-      "shrink", "what remains of a mesh if ranks are lost; exit status 1 if this is fatal");
-  options->mesh.add_to(*command);
-  command->add_option("--lost", options->lost, "the lost ranks, for example 5,19 or 8-15")
-      ->type_name("RANKS")
+  auto [command, options] = add_command<ShrinkArguments>(
+      app, program, "shrink",
+      "what remains of a mesh if ranks are lost; exit status 1 if this is fatal", shrink);
+  options.mesh.add_to(command);
+  add_word(command, "--lost", options.lost, "RANKS", "the lost ranks, for example 5,19 or 8-15")
       ->required();
-  command
-      ->add_option("--policy", options->policy,
-                   "drop-replica (leave out replicas that lost a rank), spare (spare ranks take "
-                   "their places) or compact (survivors form new replicas)")
-      ->type_name("POLICY")
-      ->check(CLI::IsMember({"drop-replica", "spare", "compact"}));
-  add_number(*command, "--spares", "number of spare ranks, for the policy spare",
-             [options](std::int64_t number) { options->spares = number; });
-  options->machine.add_to(*command);
-  options->output.has_pictures = true;
-  options->output.add_to(*command);
-  command->footer(
+  add_word(command, "--policy", options.policy, "POLICY",
+           "drop-replica (leave out replicas that lost a rank), spare (spare ranks take "
+           "their places) or compact (survivors form new replicas)",
+           {"drop-replica", "spare", "compact"});
+  add_number(command, "--spares", "number of spare ranks, for the policy spare", options.spares);
+  options.machine.add_to(command);
+  options.output.has_pictures = true;
+  options.output.add_to(command);
+  command.footer(
       "The machine is used for pictures only (-o FILE.svg, -o FILE.html).\n"
       "\n"
       "Examples:\n"
       "  meshinfo shrink pp=2,dp=4,tp=8 --lost 5,19\n"
       "  meshinfo shrink pp=2,dp=4,tp=8 --lost 8-15 --policy compact\n"
       "  meshinfo shrink dp=4,tp=8 --lost 5 --policy spare --spares 2");
-  command->callback([options, &program] { program.status = shrink(*options, program.job); });
 }
 
 }  // namespace meshinfo

@@ -9,11 +9,11 @@
 
 #include <fmt/format.h>
 
+#include "command.hpp"
 #include "launcher.hpp"
-#include "meshinfo.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/record/other_meshes.hpp"
-#include "rankmesh/report/trace.hpp"
+#include "report/reports.hpp"
 
 namespace meshinfo {
 
@@ -109,7 +109,11 @@ void refuse_empty(const CLI::App& command, const char* name, const std::string& 
                      "is a variable of the shell not set?"};
 }
 
-int run_trace(TraceOptions options) {
+int run_trace(TraceOptions options, Job&) {
+  for (const auto& [name, value] :
+       {std::pair{"PID|DIR", &options.target}, std::pair{"--collect", &options.collect},
+        std::pair{"--mesh", &options.mesh}})
+    refuse_empty(*options.command, name, *value);
   if (options.interval && (!options.collect.empty() || !options.output.path.empty()))
     throw UsageError{"--follow prints to the standard output only",
                      "leave --collect and -o out, or leave --follow out"};
@@ -144,34 +148,24 @@ void add_follow(CLI::App& command, TraceOptions& options) {
 }  // namespace
 
 void add_trace(CLI::App& app, Program& program) {
-  auto options = std::make_shared<TraceOptions>();
-  CLI::App* command = app.add_subcommand(
-      "trace", "a running or ended job: what each rank is in, and why the job hangs");
-  command
-      ->add_option("PID|DIR", options->target,
-                   "a rank of the job or its launcher, or a folder of records (default: all "
-                   "jobs of this user on this node)")
-      ->type_name("FILE");
-  command->add_option("--mesh", options->mesh, "only the meshes with this description or key")
-      ->type_name("MESH");
-  add_follow(*command, *options);
-  command
-      ->add_option("--collect", options->collect,
-                   "copy the records of all nodes into this folder first; start with mpirun, one "
-                   "process per node")
-      ->type_name("FOLDER");
-  options->output.add_to(*command);
-  options->output.add_short_formats_to(*command);
-  command->get_option("--output")
-      ->description(
-          "write to a file; its extension picks the format. FILE.trace.json (for Perfetto) and "
-          "FILE.html get a timeline, and the trace is printed too");
-  command->callback([options, command, &program] {
-    refuse_empty(*command, "PID|DIR", options->target);
-    refuse_empty(*command, "--collect", options->collect);
-    refuse_empty(*command, "--mesh", options->mesh);
-    program.status = run_trace(*options);
-  });
+  auto [command, options] = add_command<TraceOptions>(
+      app, program, "trace", "a running or ended job: what each rank is in, and why the job hangs",
+      run_trace);
+  options.command = &command;
+  add_word(command, "PID|DIR", options.target, "FILE",
+           "a rank of the job or its launcher, or a folder of records (default: all "
+           "jobs of this user on this node)");
+  add_word(command, "--mesh", options.mesh, "MESH", "only the meshes with this description or key");
+  add_follow(command, options);
+  add_word(command, "--collect", options.collect, "FOLDER",
+           "copy the records of all nodes into this folder first; start with mpirun, one "
+           "process per node");
+  options.output.add_format_to(command);
+  options.output.add_path_to(
+      command, "-o,--output",
+      "write to a file; its extension picks the format. FILE.trace.json (for Perfetto) and "
+      "FILE.html get a timeline, and the trace is printed too");
+  options.output.add_short_formats_to(command);
 }
 
 }  // namespace meshinfo

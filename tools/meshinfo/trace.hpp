@@ -16,10 +16,11 @@
 namespace meshinfo {
 
 struct TraceOptions {
-  std::string target{};              // a process id, a folder, a file, or empty: all of this user
-  std::string mesh{};                // empty: all meshes
-  std::string collect{};             // a folder; empty: nothing is collected
-  std::optional<double> interval{};  // of --follow, in seconds
+  const CLI::App* command = nullptr;  // that the options belong to
+  std::string target{};               // a process id, a folder, a file, or empty: all of this user
+  std::string mesh{};                 // empty: all meshes
+  std::string collect{};              // a folder; empty: nothing is collected
+  std::optional<double> interval{};   // of --follow, in seconds
   OutputOptions output{};
 };
 

@@ -9,8 +9,8 @@
 #include <ctime>
 
 #include "rankmesh/base/error.hpp"
-#include "rankmesh/report/follow.hpp"
-#include "rankmesh/report/format.hpp"
+#include "report/reports.hpp"
+#include "report/write.hpp"
 #include "trace.hpp"
 
 namespace meshinfo {

@@ -8,7 +8,7 @@
 
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/record/alignment.hpp"
-#include "rankmesh/report/timeline.hpp"
+#include "report/timeline.hpp"
 #include "trace.hpp"
 
 namespace meshinfo {

@@ -55,7 +55,7 @@ rankmesh::ModelFigures read_model(const std::string& path) {
 }
 
 void TrafficArguments::add_to(CLI::App& command) {
-  command.add_option("--model", model, "the figures of the model, a TOML file")->type_name("FILE");
+  add_word(command, "--model", model, "FILE", "the figures of the model, a TOML file");
   add_list(command, "--volume", volumes, "NAME=BYTES[:PATTERN]",
            "what a rank sends in one step; PATTERN is ring, tree, all-to-all or chain; may be "
            "repeated");

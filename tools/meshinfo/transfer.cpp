@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "rankmesh/report/transfer.hpp"
-
 #include <algorithm>
 #include <charconv>
 #include <memory>
@@ -8,14 +6,14 @@
 
 #include <fmt/format.h>
 
+#include "command.hpp"
 #include "launcher.hpp"
-#include "machine.hpp"
-#include "meshinfo.hpp"
 #include "progress.hpp"
 #include "rankmesh/base/detail/read_file.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/transfer/relabel.hpp"
 #include "rankmesh/transfer/tensor_list.hpp"
+#include "report/reports.hpp"
 #include "transfer_run.hpp"
 
 namespace meshinfo {
@@ -147,31 +145,27 @@ int transfer(const TransferArguments& options, Job& job) {
 }  // namespace
 
 void add_transfer(CLI::App& app, Program& program) {
-  auto options = std::make_shared<TransferArguments>();
-  CLI::App* command =
-      app.add_subcommand("transfer", "the bytes that move when tensors change their place");
+  auto [command, options] = add_command<TransferArguments>(
+      app, program, "transfer", "the bytes that move when tensors change their place", transfer);
   command
-      ->add_option("FROM", options->from,
-                   "the place before: '[SHAPE] TYPE @ MESH : (AXES)', or FILE@MESH with --tensors")
+      .add_option("FROM", options.from,
+                  "the place before: '[SHAPE] TYPE @ MESH : (AXES)', or FILE@MESH with --tensors")
       ->required();
-  command->add_option("TO", options->to, "the place after")->required();
-  command->add_option("--tensors", options->tensors, "the tensors of a model, a TOML file")
-      ->type_name("FILE");
-  command
-      ->add_option("--element", options->element,
-                   "explain where one element of the first tensor comes from")
-      ->type_name("INDEX,...");
-  command->add_flag("--direct", options->is_direct,
-                    "let every rank receive all elements from ranks that had them before, instead "
-                    "of forwarding inside nodes");
-  command->add_flag("--relabel", options->is_relabelled,
-                    "exchange the ranks of TO so that as little as possible moves");
-  command->add_flag("--run", options->is_run,
-                    "in a job: move synthetic elements, verify each of them, and print GB/s");
-  options->machine.add_to(*command);
-  options->output.has_pictures = true;
-  options->output.add_to(*command);
-  command->footer(
+  command.add_option("TO", options.to, "the place after")->required();
+  add_word(command, "--tensors", options.tensors, "FILE", "the tensors of a model, a TOML file");
+  add_word(command, "--element", options.element, "INDEX,...",
+           "explain where one element of the first tensor comes from");
+  command.add_flag("--direct", options.is_direct,
+                   "let every rank receive all elements from ranks that had them before, instead "
+                   "of forwarding inside nodes");
+  command.add_flag("--relabel", options.is_relabelled,
+                   "exchange the ranks of TO so that as little as possible moves");
+  command.add_flag("--run", options.is_run,
+                   "in a job: move synthetic elements, verify each of them, and print GB/s");
+  options.machine.add_to(command);
+  options.output.has_pictures = true;
+  options.output.add_to(command);
+  command.footer(
       "Examples:\n"
       "  meshinfo transfer '[8192,8192] bf16 @ dp=2,tp=8 : (_, tp)' '[8192,8192] bf16 @ tp=4 on "
       "16-19 : (_, tp)'\n"
@@ -179,7 +173,6 @@ void add_transfer(CLI::App& app, Program& program) {
       "llama3_8b.toml --ranks-per-node 8\n"
       "  mpirun -n 8 meshinfo transfer '[8192,8192] f32 @ tp=8 : (tp, _)' '[8192,8192] bf16 @ tp=8 "
       ": (_, tp)' --run");
-  command->callback([options, &program] { program.status = transfer(*options, program.job); });
 }
 
 }  // namespace meshinfo

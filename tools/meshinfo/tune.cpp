@@ -2,9 +2,9 @@
 #include <memory>
 
 #include "bench.hpp"
+#include "command.hpp"
 #include "curves.hpp"
 #include "launcher.hpp"
-#include "meshinfo.hpp"
 #include "rankmesh/base/error.hpp"
 
 namespace meshinfo {
@@ -40,27 +40,26 @@ int run_tune(BenchOptions options, Job& job) {
 }  // namespace
 
 void add_tune(CLI::App& app, Program& program) {
-  auto options = std::make_shared<BenchOptions>();
-  options->operations = {"all"};
-  options->repeats = 50;
-  options->output.text_extensions = {"txt", "text", "routes", "toml"};
-  CLI::App* command = app.add_subcommand(
-      "tune", "in a job: measure the transports and write the routes that follow");
-  options->mesh.add_to(*command);
-  add_size_options(*command, *options);
-  command->add_flag("--by-size", options->by_size,
-                    "measure groups of 2, 3, 4, 8, ... ranks instead of the names of the mesh; the "
-                    "rules are for groups of these sizes in any mesh");
-  options->output.add_format_to(*command);
-  options->output.add_path_to(*command, "-o,--output",
-                              "the route file to write: .routes, or .toml for the mesh with its "
-                              "routes; .svg draws the curves, and the routes are printed");
-  command->footer(
+  auto [command, options] = add_command<BenchOptions>(
+      app, program, "tune", "in a job: measure the transports and write the routes that follow",
+      run_tune);
+  options.operations = {"all"};
+  options.repeats = 50;
+  options.output.text_extensions = {"txt", "text", "routes", "toml"};
+  options.mesh.add_to(command);
+  add_size_options(command, options);
+  command.add_flag("--by-size", options.by_size,
+                   "measure groups of 2, 3, 4, 8, ... ranks instead of the names of the mesh; the "
+                   "rules are for groups of these sizes in any mesh");
+  options.output.add_format_to(command);
+  options.output.add_path_to(command, "-o,--output",
+                             "the route file to write: .routes, or .toml for the mesh with its "
+                             "routes; .svg draws the curves, and the routes are printed");
+  command.footer(
       "Examples:\n"
       "  mpirun -n 8 meshinfo tune dp=2,tp=4 -o mesh.toml\n"
       "  mpirun -n 8 meshinfo tune tp=8 --by-size -o machine.routes\n"
       "  mpirun -n 8 meshinfo tune dp=2,tp=4 --dim tp --op all_reduce -o curve.svg");
-  command->callback([options, &program] { program.status = run_tune(*options, program.job); });
 }
 
 }  // namespace meshinfo

@@ -21,7 +21,7 @@ namespace meshinfo {
 
 using rankmesh::Operation;
 using rankmesh::report::Document;
-using rankmesh::report::Value;
+using rankmesh::report::Json;
 
 namespace {
 
@@ -100,10 +100,9 @@ Tuner::Tuner(const rankmesh::MeshPlan& mesh, const BenchOptions& options, const 
   document_.fields = {{"mesh", options.mesh.mesh},
                       {"world_size", mesh.world_size()},
                       {"iters", options.repeats},
-                      {"measurements", Value::List{}},
-                      {"rules", Value::List{}}};
-  for (const char* title : {"name", "operation", "size", "transport", "time us"})
-    document_.table.columns.push_back({title});
+                      {"measurements", Json::array()},
+                      {"rules", Json::array()}};
+  document_.table.add_columns({"name", "operation", "size", "transport", "time us"});
 }
 
 // Returns the medians over rounds in which the transports take turns. Results are checked first.
@@ -133,7 +132,7 @@ void Tuner::add_timing(const std::string& name, Operation operation,
                        const rankmesh::RouteTiming& timing) {
   ++measured_;
   notes_ += fmt::format("# {}.{} {}:", name, to_string(operation), timing.bytes);
-  Value times{Value::Object{}};
+  Json times = Json::object();
   for (const auto& [transport, seconds] : timing.seconds) {
     notes_ += fmt::format(" {} {:.2f} us", transport, seconds * 1e6);
     times[transport] = seconds * 1e6;
@@ -141,10 +140,10 @@ void Tuner::add_timing(const std::string& name, Operation operation,
         {name, to_string(operation), timing.bytes, transport, seconds * 1e6});
   }
   notes_ += '\n';
-  document_.fields["measurements"].push_back(Value{{"name", name},
-                                                   {"operation", to_string(operation)},
-                                                   {"size", timing.bytes},
-                                                   {"time_us", std::move(times)}});
+  document_.fields["measurements"].push_back({{"name", name},
+                                              {"operation", to_string(operation)},
+                                              {"size", timing.bytes},
+                                              {"time_us", std::move(times)}});
 }
 
 // Returns the families of the mesh or, with --by-size, groups of 2, 3, 4, 8, ... ranks. The rules

@@ -7,13 +7,14 @@
 
 #include <fmt/format.h>
 
-#include "meshinfo.hpp"
+#include "command.hpp"
+#include "report/document.hpp"
 
 namespace meshinfo {
 namespace {
 
 using rankmesh::report::Document;
-using rankmesh::report::Value;
+using rankmesh::report::Json;
 
 // What rankmesh was built with, and how each part is called.
 std::vector<std::pair<const char*, const char*>> build_parts() {
@@ -26,37 +27,38 @@ std::vector<std::pair<const char*, const char*>> build_parts() {
 
 Document version_report() {
   Document document{.schema = "rankmesh.version/1",
-                    .fields = {{"rankmesh", rankmesh::version_string()}},
-                    .table = {.columns = {{"library"}, {"version"}, {"path"}, {"why not found"}},
-                              .rows = {{"rankmesh", rankmesh::version_string(), "", ""}}}};
+                    .fields = {{"rankmesh", rankmesh::version_string()}}};
+  document.table.add_columns({"library", "version", "path", "why not found"});
+  document.table.rows.push_back({"rankmesh", rankmesh::version_string(), "", ""});
   document.add(fmt::format("{:<14}{}\n", "rankmesh", rankmesh::version_string()));
   for (const Component& c : components()) {
     document.add(c.version.empty() ? fmt::format("{:<14}not found ({})\n", c.name, c.why_not)
                                    : fmt::format("{:<14}{}  {}\n", c.name, c.version, c.path));
     document.fields["libraries"][c.name] =
-        c.version.empty() ? Value{} : Value{{"version", c.version}, {"path", c.path}};
+        c.version.empty() ? Json() : Json{{"version", c.version}, {"path", c.path}};
     document.table.rows.push_back({c.name, c.version, c.path, c.why_not});
   }
   document.add("built with\n");
   for (const auto& [name, version] : build_parts()) {
     const bool is_there = *version != '\0';
     document.add(fmt::format("  {:<12}  {}\n", name, is_there ? version : "none"));
-    document.fields["built_with"][name] = is_there ? Value{version} : Value{};
+    document.fields["built_with"][name] = is_there ? Json(version) : Json();
     document.table.rows.push_back({fmt::format("built with {}", name), version, "", ""});
   }
   return document;
 }
 
+int version(const OutputOptions& output, const Job& job) {
+  if (job.prints()) print(version_report(), output);
+  return ok;
+}
+
 }  // namespace
 
 void add_version(CLI::App& app, Program& program) {
-  auto options = std::make_shared<OutputOptions>();
-  CLI::App* command =
-      app.add_subcommand("version", "the versions of rankmesh and of the libraries it uses");
-  options->add_to(*command);
-  command->callback([options, &program] {
-    if (program.job.prints()) print(version_report(), *options);
-  });
+  auto [command, output] = add_command<OutputOptions>(
+      app, program, "version", "the versions of rankmesh and of the libraries it uses", version);
+  output.add_to(command);
 }
 
 }  // namespace meshinfo

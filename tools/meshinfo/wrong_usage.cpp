@@ -71,20 +71,23 @@ UsageError no_command(const CLI::App& app) {
 UsageError wrong_usage_of(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App& command = command_of_call(app);
   const CommandModel model = model_of(command);
-  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
-    const std::vector<std::string> words = command.remaining();
-    const std::vector<std::string> all = app.remaining(true);
-    if (!words.empty()) return unexpected(model, words.front());
-    if (!all.empty()) return unexpected(model, all.front());
-  }
+  std::vector<std::string> words = command.remaining();
+  for (const std::string& word : app.remaining(true)) words.push_back(word);
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && !words.empty())
+    return unexpected(model, words.front());
   if (dynamic_cast<const CLI::ValidationError*>(&error) != nullptr)
     return wrong_value(model, error.what());
   if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr && !model.commands.empty())
     return UsageError{fmt::format("{} needs a command", short_name(model)),
                       fmt::format("the commands are: {}", fmt::join(names_below(model), ", "))};
-  if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr)
+  if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) {
+    // What is missing may be misspelt.
+    const auto option =
+        std::ranges::find_if(words, [](const auto& w) { return w.starts_with('-'); });
+    if (option != words.end()) return unexpected(model, *option);
     return UsageError{fmt::format("{}: {}", short_name(model), error.what()),
                       fmt::format("usage: {} {}", model.name, arguments_of(model))};
+  }
   if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
     const std::string text = error.what();
     const std::string name = text.substr(0, text.find(':'));

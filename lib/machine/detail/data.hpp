@@ -23,15 +23,8 @@ struct Data {
   [[nodiscard]] const Data* find(std::string_view wanted) const;
 };
 
-inline constexpr int deepest_data = 64;  // levels of nesting
-inline constexpr std::string_view see_yaml = "write JSON, or YAML with maps, lists and texts only";
-
-/// Reads one value of JSON, or of YAML's flow syntax, that begins on line `line`.
-/// @throws SpecError with the place and the reason, also if more text follows.
-Data read_flow(std::string_view text, std::string_view origin, std::int64_t line);
-
-/// Reads JSON or YAML. Of YAML it reads block maps and lists, flow maps and lists, plain and quoted
-/// scalars, and comments; it refuses anchors, tags and texts of several lines.
+/// Reads JSON or YAML. Aliases, texts that are nested deeper than 64 levels and second documents
+/// are refused.
 /// @throws SpecError with the place and the reason.
 Data read_data(std::string_view text, std::string_view origin);
 

@@ -26,8 +26,7 @@ struct XmlElement {
   [[nodiscard]] std::string_view get(std::string_view name) const;
 };
 
-/// Reads the elements. Comments, processing instructions and a DOCTYPE without an inner part are
-/// skipped; `&lt;` and the other four names of characters are replaced.
+/// Reads the elements.
 /// @throws SpecError with the place and the reason.
 std::vector<XmlElement> read_xml(std::string_view text, std::string_view origin);
 

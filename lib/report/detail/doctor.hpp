@@ -6,15 +6,19 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "rankmesh/report/doctor.hpp"
+#include "rankmesh/layout/rank_set.hpp"
+#include "report/doctor.hpp"
 
 namespace rankmesh::report::detail {
 
 using Findings = std::vector<Finding>;
 using RankList = std::vector<std::int64_t>;
+using Members = std::vector<const RankFacts*>;
 
 /// The ranks that have the same value.
 struct Variant {
@@ -32,7 +36,16 @@ std::string to_string(const std::vector<Variant>& variants);
 /// Returns the ranks that meet a condition.
 RankList ranks_with(const Examination& job, const std::function<bool(const RankFacts&)>& condition);
 /// Returns the ranks of each node, as pointers to their facts.
-std::map<std::int32_t, std::vector<const RankFacts*>> by_node(const Examination& job);
+std::map<std::int32_t, Members> by_node(const Examination& job);
+
+/// Returns the ranks of members.
+RankList ranks_of(const Members& members);
+
+/// Returns the cores that members are allowed to use.
+std::set<int> cores_of(const Members& members);
+
+/// Returns the ranks as a set.
+RankSet set_of(const RankList& ranks);
 /// Returns the number of nodes.
 std::size_t node_count(const Examination& job);
 
@@ -47,6 +60,15 @@ std::string size_text(std::int64_t bytes);
 /// Returns the finding of a rule.
 Finding finding(const Rule& rule, RankList ranks, std::string what, std::string why,
                 std::string fix);
+
+/// Returns the finding that the ranks have different values; nothing if all have the same one.
+/// @param what  what differs, in front of the values.
+Findings differing(const Rule& rule, const std::vector<Variant>& values, std::string_view what,
+                   std::string why, std::string fix);
+
+/// Returns a finding for each text, about the ranks of which it says what is wrong.
+Findings findings_of(const Rule& rule, const std::map<std::string, RankList>& wrong,
+                     const std::string& why, const std::string& fix);
 
 // One function per rule; doctor.cpp lists them.
 Findings check_launcher(const Rule& rule, const Examination& job);

@@ -6,8 +6,8 @@
 #include <cstddef>
 
 #include "rankmesh/layout/layout.hpp"
-#include "rankmesh/report/document.hpp"
-#include "rankmesh/report/format.hpp"
+#include "report/document.hpp"
+#include "report/live_facts.hpp"
 
 namespace rankmesh::report::detail {
 

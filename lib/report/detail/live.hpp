@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "rankmesh/report/format.hpp"
+#include "report/live_facts.hpp"
 
 namespace rankmesh::report::detail {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include <nlohmann/json_fwd.hpp>
+#include "writer.hpp"
 
 namespace rankmesh::report::detail {
 
@@ -16,6 +16,10 @@ extern const std::string_view picture_head;  ///< The page of a picture up to it
 extern const std::string_view picture_tail;  ///< The page of a picture after its data.
 
 /// Returns JSON that may be put into a script element: no `<` can end the element.
-std::string script_json(const nlohmann::json& data);
+inline std::string script_json(const Json& data) {
+  std::string result;
+  for (const char c : json_text(data)) c == '<' ? result += "\\u003c" : result += c;
+  return result;
+}
 
 }  // namespace rankmesh::report::detail

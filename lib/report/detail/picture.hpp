@@ -4,12 +4,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <string>
 #include <vector>
 
 #include "rankmesh/layout/mesh_plan.hpp"
 #include "rankmesh/machine/machine.hpp"
-#include "rankmesh/report/format.hpp"
-#include "rankmesh/report/picture.hpp"
+#include "report/live_facts.hpp"
+#include "report/picture.hpp"
 #include "writer.hpp"
 
 namespace rankmesh::report::detail {
@@ -17,10 +19,12 @@ namespace rankmesh::report::detail {
 /// Returns a state with all families of a plan.
 PictureState state_of(const MeshPlan& plan);
 
-/// Returns a picture with one state.
+/// Returns a function that makes a picture with one state.
 /// @param machine  the machine, or null.
-/// @param live  the facts of the job, or null; their nodes are used if there is no machine.
-Picture picture_of(const MeshPlan& plan, const Machine* machine, const LiveFacts* live = nullptr);
+std::function<Picture()> picture_of(const MeshPlan& plan, const Machine* machine,
+                                    std::vector<std::string> notes = {});
+/// Returns the nodes of a job as a machine.
+Machine machine_of(const LiveFacts& live);
 
 /// Returns the boxes of a picture: the machine, or the outer dimensions of the first view. If there
 /// are more than 256 outermost boxes, consecutive ones are put into further boxes.

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "rankmesh/report/picture.hpp"
+#include "report/picture.hpp"
 
 namespace rankmesh::report::detail {
 

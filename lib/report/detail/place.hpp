@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "rankmesh/place/spread.hpp"
-#include "rankmesh/report/document.hpp"
+#include "report/document.hpp"
 
 namespace rankmesh::report::detail {
 
@@ -14,7 +14,7 @@ namespace rankmesh::report::detail {
 std::string split_text(const LevelSpread& spread, std::int64_t groups);
 
 /// Returns the spread over all levels as a JSON object.
-Value spread_json(const Machine& machine, const std::vector<LevelSpread>& spreads,
-                  std::int64_t groups);
+Json spread_json(const Machine& machine, const std::vector<LevelSpread>& spreads,
+                 std::int64_t groups);
 
 }  // namespace rankmesh::report::detail

@@ -24,6 +24,14 @@ inline std::vector<const Layout::Dimension*> by_stride(const Layout& view) {
   return result;
 }
 
+/// Returns the dimension that varies fastest; null if no dimension has several coordinates.
+inline const Layout::Dimension* fastest(const Layout& view) {
+  const Layout::Dimension* best = nullptr;
+  for (const auto& d : view.dimensions())
+    if (d.size > 1 && (best == nullptr || std::abs(d.stride) < std::abs(best->stride))) best = &d;
+  return best;
+}
+
 /// Returns the view as a mesh string.
 inline std::string view_text(const Layout& view) {
   std::vector<std::string> items;

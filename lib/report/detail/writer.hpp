@@ -7,9 +7,10 @@
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <vector>
 
-#include "rankmesh/report/document.hpp"
-#include "rankmesh/report/format.hpp"
+#include "report/document.hpp"
+#include "report/write.hpp"
 
 namespace rankmesh::report::detail {
 
@@ -59,11 +60,15 @@ void write_member_rows(const std::vector<NamedFamily>& families, const Table& of
 /// The listed groups as a JSON object of lists of lists.
 void write_group_lists(const std::vector<NamedFamily>& families, Writer& out);
 
-/// Returns the JSON string of a text. Bytes that are not UTF-8 are replaced.
-std::string json_string(const std::string& text);
+/// Returns JSON as text, on one line unless there is an indent. Bytes that are not UTF-8 are
+/// replaced.
+std::string json_text(const auto& value, int indent = -1) {
+  return value.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
 /// Returns a field of CSV, in quotes if RFC 4180 requires them.
 std::string csv_field(const std::string& text);
-/// Returns a cell without quotes. Lists of ranks take `most` characters at most.
-std::string cell_text(const Value& value, std::size_t most);
+/// Return a line of CSV: the titles, or the cells of a row. A comma precedes each of them.
+std::string csv_titles(const Table& table);
+std::string csv_cells(const Table& table, const std::vector<Cell>& row);
 
 }  // namespace rankmesh::report::detail

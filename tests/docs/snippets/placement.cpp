@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Around the snippet of docs/placement.md.
-#include <rankmesh/machine/read_machine.hpp>
+#include <rankmesh/machine/machine.hpp>
 #include <rankmesh/place/arrange.hpp>
 #include <rankmesh/rankmesh.hpp>
 

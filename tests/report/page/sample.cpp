@@ -10,7 +10,7 @@
 #include <random>
 #include <string>
 
-#include "rankmesh/report/timeline.hpp"
+#include "report/timeline.hpp"
 
 using namespace rankmesh;
 using record::Call;

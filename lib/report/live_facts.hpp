@@ -1,35 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The output forms of a report, and the facts that only a running job has.
+// The facts that only a running job has.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "rankmesh/layout/placement.hpp"
-#include "rankmesh/report/nccl_choice.hpp"
+#include "rankmesh/routes/route_table.hpp"
+#include "report/nccl_choice.hpp"
 
 namespace rankmesh::report {
-
-/// The forms of a report. `long_csv` has one row for each rank and name, as pandas and R expect it;
-/// a report that does not list groups has the rows of `csv` instead. `svg` and `html` are the
-/// picture of the report: a drawing, and a page that a browser opens.
-enum class Format : std::uint8_t { text, json, csv, long_csv, svg, html };
-
-/// How the text form of a report looks.
-struct TextStyle {
-  bool colour = false;  ///< true if the text may contain ANSI escape codes
-  /// The number of columns of the terminal. No line is wider, unless a single word is wider. Texts
-  /// are wrapped, lists of ranks are shortened, and a table that is too wide is divided.
-  std::size_t width = SIZE_MAX;
-};
-
-/// Receives a report piece by piece. The sink may throw an exception to end the report.
-using Sink = std::function<void(std::string_view)>;
 
 /// Facts that only a running job has. They are gathered on the rank that prints the report.
 struct LiveFacts {
@@ -57,6 +40,15 @@ struct LiveFacts {
   std::vector<Opened> opened{};  ///< one entry per family
   /// What NCCL chose on each rank; empty if it is not known.
   std::vector<NcclChoice> nccl{};
+};
+
+/// What the transports of a running job are.
+struct RouteFacts {
+  Placement placement;  ///< The node of each rank.
+  /// Asks this rank's coordinator of the family `name` which transport it uses. Returns nothing if
+  /// this rank has no such coordinator.
+  std::function<std::optional<RouteExplanation>(const std::string& name, const RouteQuery&)>
+      explain;
 };
 
 }  // namespace rankmesh::report

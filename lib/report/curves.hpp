@@ -5,8 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "rankmesh/export.hpp"
-#include "rankmesh/report/document.hpp"
+#include "report/document.hpp"
 
 namespace rankmesh::report {
 
@@ -25,7 +24,6 @@ struct CurveColumns {
 
 /// Returns an SVG picture with one panel for each combination of panel and y column. Both axes are
 /// logarithmic. The picture has light and dark colours, and needs no other file.
-RANKMESH_API std::string curves_svg(const Table& table, const CurveColumns& columns,
-                                    const std::string& title);
+std::string curves_svg(const Table& table, const CurveColumns& columns, const std::string& title);
 
 }  // namespace rankmesh::report

@@ -9,8 +9,6 @@
 #include <string_view>
 #include <vector>
 
-#include "rankmesh/export.hpp"
-
 namespace rankmesh::report {
 
 /// A library that the process has loaded. The version is empty if the library was not found.
@@ -83,13 +81,13 @@ struct RankFacts {
 };
 
 /// Returns the facts as a JSON text, so that they can be sent to another rank.
-[[nodiscard]] RANKMESH_API std::string to_json(const RankFacts& facts);
+[[nodiscard]] std::string to_json(const RankFacts& facts);
 /// Reads what to_json() has written. Fields that the text lacks keep their defaults, because the
 /// text may come from another version of rankmesh.
 /// @throws DataError if the text was not written by to_json().
-[[nodiscard]] RANKMESH_API RankFacts rank_facts_from_json(std::string_view text);
+[[nodiscard]] RankFacts rank_facts_from_json(std::string_view text);
 
 /// Returns whether doctor examines an environment variable. Doctor does not read other variables.
-[[nodiscard]] RANKMESH_API bool is_examined_variable(std::string_view name);
+[[nodiscard]] bool is_examined_variable(std::string_view name);
 
 }  // namespace rankmesh::report

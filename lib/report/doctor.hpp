@@ -8,10 +8,9 @@
 #include <string_view>
 #include <vector>
 
-#include "rankmesh/export.hpp"
 #include "rankmesh/layout/mesh_plan.hpp"
-#include "rankmesh/report/document.hpp"
-#include "rankmesh/report/rank_facts.hpp"
+#include "report/document.hpp"
+#include "report/rank_facts.hpp"
 
 namespace rankmesh::report {
 
@@ -21,7 +20,7 @@ enum class Severity : std::uint8_t {
   note,     ///< Information that usually needs no action.
 };
 /// Returns "error", "warning" or "note".
-[[nodiscard]] RANKMESH_API std::string_view to_string(Severity severity);
+[[nodiscard]] std::string_view to_string(Severity severity);
 
 /// Something that a rule has found.
 struct Finding {
@@ -48,18 +47,18 @@ struct Rule {
   std::vector<Finding> (*check)(const Rule& rule, const Examination& job);
 };
 /// Returns all rules, in the order in which their findings are reported.
-[[nodiscard]] RANKMESH_API std::span<const Rule> doctor_rules();
+[[nodiscard]] std::span<const Rule> doctor_rules();
 
 /// Applies all rules. Errors come first, then warnings, then notes.
-[[nodiscard]] RANKMESH_API std::vector<Finding> examine(const Examination& job);
+[[nodiscard]] std::vector<Finding> examine(const Examination& job);
 
 /// Reports the findings and the nodes of the job, with the schema `rankmesh.doctor/1`. The table
 /// has a row for each finding.
 /// @param in_job  False if the facts are those of one process outside of a job; the report says so.
-[[nodiscard]] RANKMESH_API Document doctor(const Examination& job,
-                                           const std::vector<Finding>& findings, bool in_job);
+[[nodiscard]] Document doctor(const Examination& job, const std::vector<Finding>& findings,
+                              bool in_job);
 
 /// Returns whether the findings contain an error or a warning. If so, meshinfo ends with status 1.
-[[nodiscard]] RANKMESH_API bool has_trouble(const std::vector<Finding>& findings);
+[[nodiscard]] bool has_trouble(const std::vector<Finding>& findings);
 
 }  // namespace rankmesh::report

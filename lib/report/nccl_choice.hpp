@@ -9,8 +9,6 @@
 #include <string_view>
 #include <vector>
 
-#include "rankmesh/export.hpp"
-
 namespace rankmesh::report {
 
 /// The network and the connections that NCCL chose on one rank. NCCL has no function that returns
@@ -31,16 +29,15 @@ struct NcclChoice {
 
 /// Reads the log of NCCL (2.18 or later) with the subsystems INIT, BOOTSTRAP, NET, P2P, SHM and
 /// NVLS.
-RANKMESH_API NcclChoice read_nccl_log(std::string_view log);
+NcclChoice read_nccl_log(std::string_view log);
 
 /// Returns the choice as one line of text without a line end.
-RANKMESH_API std::string to_string(const NcclChoice& choice);
+std::string to_string(const NcclChoice& choice);
 
 /// Returns one sentence for each thing that should be checked, with the variables of NCCL that
 /// matter. The function mentions only problems that the choices show, so the result is often empty.
 /// @param choices  The choices of all ranks.
 /// @param nodes    The number of nodes of the job.
-RANKMESH_API std::vector<std::string> nccl_advice(const std::vector<NcclChoice>& choices,
-                                                  std::int64_t nodes);
+std::vector<std::string> nccl_advice(const std::vector<NcclChoice>& choices, std::int64_t nodes);
 
 }  // namespace rankmesh::report

@@ -6,7 +6,6 @@
 #include <span>
 #include <string>
 
-#include "rankmesh/export.hpp"
 #include "rankmesh/record/record.hpp"
 
 namespace rankmesh::report {
@@ -30,7 +29,7 @@ namespace rankmesh::report {
 /// opened. The events of a thread are sorted by time. For C calls this takes O(C log C) time and
 /// O(C) memory; the text is written event by event.
 /// @param records  the records of one mesh, preferably after record::align().
-RANKMESH_API void write_trace_events(std::ostream& out, std::span<const record::Record> records);
+void write_trace_events(std::ostream& out, std::span<const record::Record> records);
 
 /// Writes the records of one mesh as a page of HTML that needs no other file, no network and no
 /// program other than a browser. The page shows the rows of the ranks with zoom and search, and the
@@ -41,7 +40,7 @@ RANKMESH_API void write_trace_events(std::ostream& out, std::span<const record::
 /// @param records    the records of one mesh, preferably after record::align().
 /// @param diagnosis sentences for the top of the page. They are red unless all of them begin with
 /// `note: `.
-RANKMESH_API void write_html(std::ostream& out, std::span<const record::Record> records,
-                             std::span<const std::string> diagnosis = {});
+void write_html(std::ostream& out, std::span<const record::Record> records,
+                std::span<const std::string> diagnosis = {});
 
 }  // namespace rankmesh::report

@@ -12,7 +12,6 @@
 #include <string_view>
 #include <vector>
 
-#include "rankmesh/export.hpp"
 #include "rankmesh/machine/machine.hpp"
 
 namespace rankmesh {
@@ -44,7 +43,7 @@ enum class MachineFormat : std::uint8_t {
 /// slurm_job), one network between hosts (slurm_conf, slurm_yaml, topograph), and one topology of a
 /// node (nvidia_smi, hwloc, nccl), which applies to all nodes. MachineNumbers take the place of
 /// missing descriptions.
-class RANKMESH_API MachineReader {
+class MachineReader {
  public:
   MachineReader();
   ~MachineReader();
