@@ -51,7 +51,7 @@ std::unique_ptr<Transport> shared_memory_of_one(const detail::Recording& recordi
   place.locals = {0};
   place.slot_bytes = 4096;
   place.recording = recording;
-  place.names_of_coordinators = {"tp"};
+  place.members.coordinators = {"tp"};
   return std::make_unique<ShmTransport>(std::move(place), shm::Limits{});
 }
 

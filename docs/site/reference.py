@@ -112,14 +112,13 @@ class Reference:
         return tables.Names(labels, members)
 
     def bases(self, compound):
-        """The public bases that the reference has. NearMisses, whose overloads only refuse calls, stands between two classes."""
+        """The public bases that the reference has. Those of GroupCoordinator are templates: AllReduce<>."""
         for base in compound.findall("basecompoundref"):
-            name = "rankmesh::Scans" if base.text == "NearMisses" else base.text
+            name = "rankmesh::" + base.text.split("<")[0].strip().removeprefix("rankmesh::")
             yield from (c for c in self.classes.values() if c.get("id") == base.get("refid") or c.findtext("compoundname") == name)
 
     def names_of(self, compound):
-        """The qualified names of the members of a class and its bases, by name. The first base that declares a name has its
-        plainest form: Collectives::all_reduce, not the forms for single values."""
+        """The qualified names of the members of a class and its bases, by name."""
         names = {member.findtext("name"): anchor_of(compound, member) for member in compound.iter("memberdef")
                  if is_public(member) and not is_special(compound, member)}
         for base in self.bases(compound):

@@ -2,7 +2,8 @@
 // Includes the headers that most programs need.
 #pragma once
 
-// This header comes first, so that the compiler lists few files in errors about its functions.
+// These headers come first, so that the compiler lists few files in errors about their functions.
+#include "rankmesh/group/detail/refuse.hpp"
 #include "rankmesh/group/work.hpp"
 
 #include "rankmesh/base/error.hpp"

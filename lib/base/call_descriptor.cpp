@@ -34,7 +34,7 @@ std::string to_string(const CallDescriptor& call, const std::string& group,
                       const std::string& counts) {
   std::string text = fmt::format("{}.{}{}(", group, to_string(call.operation()),
                                  call.has(CallDescriptor::blocks) ? "_v" : "");
-  if (call.operation() == Operation::barrier) return text + ")";
+  if (!has_data(call.operation())) return text + ")";
   if (is_point_to_point(call.operation()))
     return text + fmt::format("{} x {}, {}, tag {})", call.count, to_string(call.type()),
                               ends_of_message(call), call.tag());

@@ -34,7 +34,7 @@ std::optional<std::int64_t> number(const VariableReader& read, const char* name)
 
 // The least number of processes that the launcher has started, and the variable from which it
 // follows.
-struct Claim {
+struct LauncherClaim {
   const char* variable = nullptr;
   std::int64_t processes = 0;
 };
@@ -42,24 +42,24 @@ struct Claim {
 // Returns the smallest size that the variables of launchers of ranks state. A launcher that runs
 // inside another one inherits the variables of the outer launcher, but only the size in its own
 // variables is right.
-std::optional<Claim> claim_of_rank_launcher(const VariableReader& read) {
-  std::optional<Claim> claim;
+std::optional<LauncherClaim> claim_of_rank_launcher(const VariableReader& read) {
+  std::optional<LauncherClaim> claim;
   for (const char* name : size_variables)
     if (const auto size = number(read, name); size && (!claim || *size < claim->processes))
-      claim = Claim{name, *size};
+      claim = LauncherClaim{name, *size};
   if (claim) return claim;
   if (const auto rank = number(read, "PMIX_RANK"); rank && *rank > 0)
-    return Claim{"PMIX_RANK", *rank + 1};
+    return LauncherClaim{"PMIX_RANK", *rank + 1};
   return std::nullopt;
 }
 
-std::optional<Claim> claim_of(const VariableReader& read) {
+std::optional<LauncherClaim> claim_of(const VariableReader& read) {
   if (const auto claim = claim_of_rank_launcher(read)) return claim;
-  if (const auto tasks = number(read, slurm_size)) return Claim{slurm_size, *tasks};
+  if (const auto tasks = number(read, slurm_size)) return LauncherClaim{slurm_size, *tasks};
   return std::nullopt;
 }
 
-std::string message_of(const Claim& claim) {
+std::string message_of(const LauncherClaim& claim) {
   if (std::string_view{claim.variable} == "PMIX_RANK")
     return fmt::format(
         "the MPI world has 1 rank, although the launcher started more: PMIX_RANK={} is set",

@@ -64,33 +64,8 @@ std::string_view to_string(LogChoice choice) {
 }
 
 std::string_view to_string(Operation operation) {
-  switch (operation) {
-    case Operation::barrier:
-      return "barrier";
-    case Operation::broadcast:
-      return "broadcast";
-    case Operation::reduce:
-      return "reduce";
-    case Operation::all_reduce:
-      return "all_reduce";
-    case Operation::all_gather:
-      return "all_gather";
-    case Operation::reduce_scatter:
-      return "reduce_scatter";
-    case Operation::gather:
-      return "gather";
-    case Operation::scatter:
-      return "scatter";
-    case Operation::all_to_all:
-      return "all_to_all";
-    case Operation::send:
-      return "send";
-    case Operation::recv:
-      return "recv";
-    case Operation::send_recv:
-      return "send_recv";
-  }
-  return "?";
+  const auto index = static_cast<std::size_t>(operation);
+  return index < operation_count ? operation_facts[index].name : "?";
 }
 
 std::string_view to_string(MemoryKind kind) { return kind == MemoryKind::host ? "host" : "device"; }

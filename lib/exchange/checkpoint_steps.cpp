@@ -3,7 +3,7 @@
 
 #include <new>
 
-#include "detail/moved_kind.hpp"
+#include "detail/tensor_kind.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/wait/mpi_memory.hpp"
 
@@ -31,7 +31,7 @@ void on_all(GroupCoordinator& group, const std::string& activity, const std::fun
 
 void MovingBatch::check(Rank self) const {
   for (std::size_t t = 0; t < moves.size(); ++t)
-    MovedKind{moves[t], self}.check(moves[t], sources[t], targets[t], MemoryKind::host);
+    TensorKind{moves[t], self}.check(moves[t], sources[t], targets[t], MemoryKind::host);
 }
 
 void MovingBatch::run(GroupCoordinator& group, std::int64_t memory_of_rank) {

@@ -13,7 +13,7 @@ constexpr std::int64_t most_bytes_of_kernel = 16 << 10;
 
 }  // namespace
 
-void DeviceCopies::add(std::size_t tensor, const LocalArray& from, const LocalArray& to,
+void DeviceCopies::add(std::size_t tensor, const ArrayView& from, const ArrayView& to,
                        const Strip& strip) {
   const std::int64_t width = from.width();
   if (from.is_dense() && to.is_dense())

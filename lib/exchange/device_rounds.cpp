@@ -29,7 +29,7 @@ struct Share {
 struct Pair {
   std::int64_t block;     // its rounds come after those of pairs with a lower number
   std::size_t next, end;  // streams
-  StreamWalk walk{};
+  StreamPosition walk{};
 };
 
 // The messages of one direction that are not in a round yet.

@@ -16,8 +16,8 @@ namespace {
 using rankmesh::detail::GroupAccess;
 
 // The streams of one direction, from the beginning.
-std::vector<StreamWalk> walks_of(const std::vector<MessageStream>& streams) {
-  std::vector<StreamWalk> walks(streams.size());
+std::vector<StreamPosition> walks_of(const std::vector<MessageStream>& streams) {
+  std::vector<StreamPosition> walks(streams.size());
   for (std::size_t s = 0; s < streams.size(); ++s) walks[s].begin(streams[s]);
   return walks;
 }
@@ -62,27 +62,27 @@ class DeviceTransfer final : public rankmesh::detail::DeviceSequence {
  private:
   void copy_own() {
     if (state_->copies.bytes == 0) return;
-    StreamWalk walk;
+    StreamPosition walk;
     walk.begin(state_->copies);
-    walk.next(state_->copies.bytes, [&](std::size_t number, const StreamKind&, const Strip& strip) {
-      const MovedTensor own = tensor(number);
-      before_.add(number, own.source, own.target, strip);
+    walk.next(state_->copies.bytes, [&](std::size_t tensor, const StreamKind&, const Strip& strip) {
+      before_.add(tensor, tensors().sender(tensor, TransferStep::first), tensors().target(tensor),
+                  strip);
     });
   }
 
   void add_send(const DeviceMessage& message) {
     const MessageStream& stream = rounds().sent[message.stream];
-    StreamWalk& walk = sent_[message.stream];
+    StreamPosition& walk = sent_[message.stream];
     const std::byte* from = nullptr;
     if (const auto single = walk.single_strip(message.bytes))
-      from = tensor(single->first).sent_in_place(stream.step, single->second);
+      from = tensors().sent_in_place(single->first, stream.step, single->second);
     const bool is_packed = from == nullptr || is_registered(from);
     std::byte* end = state_->device_memory->data() + message.place;
     if (is_packed) from = end;
     if (!is_packed) walk.skip(message.bytes);
     if (is_packed)
-      walk.next(message.bytes, [&](std::size_t number, const StreamKind& kind, const Strip& strip) {
-        before_.add(number, tensor(number).sender(stream.step), {end, kind.type()},
+      walk.next(message.bytes, [&](std::size_t tensor, const StreamKind& kind, const Strip& strip) {
+        before_.add(tensor, tensors().sender(tensor, stream.step), {end, kind.type()},
                     in_message(strip, false));
         end += strip.elements() * kind.width();
       });
@@ -93,17 +93,17 @@ class DeviceTransfer final : public rankmesh::detail::DeviceSequence {
 
   void add_receive(const DeviceMessage& message) {
     const MessageStream& stream = rounds().received[message.stream];
-    StreamWalk& walk = received_[message.stream];
+    StreamPosition& walk = received_[message.stream];
     std::byte* to = nullptr;
     if (const auto single = walk.single_strip(message.bytes))
-      to = tensor(single->first).received_in_place(stream.step, single->second);
+      to = tensors().received_in_place(single->first, stream.step, single->second);
     const bool is_packed = to == nullptr || is_registered(to);
     std::byte* end = state_->device_memory->data() + rounds().sent_memory + message.place;
     if (is_packed) to = end;
     if (!is_packed) walk.skip(message.bytes);
     if (is_packed)
-      walk.next(message.bytes, [&](std::size_t number, const StreamKind& kind, const Strip& strip) {
-        after_.add(number, {end, kind.type()}, tensor(number).target, in_message(strip, true));
+      walk.next(message.bytes, [&](std::size_t tensor, const StreamKind& kind, const Strip& strip) {
+        after_.add(tensor, {end, kind.type()}, tensors().target(tensor), in_message(strip, true));
         end += strip.elements() * kind.width();
       });
     calls_.push_back({.operation = Operation::recv,
@@ -125,10 +125,10 @@ class DeviceTransfer final : public rankmesh::detail::DeviceSequence {
   }
 
   [[nodiscard]] const DeviceRounds& rounds() const { return state_->rounds; }
-  [[nodiscard]] MovedTensor tensor(std::size_t number) const { return state_->tensors[number]; }
+  [[nodiscard]] const BoundTensors& tensors() const { return state_->tensors; }
 
   std::shared_ptr<RedistributionState> state_;
-  std::vector<StreamWalk> sent_, received_;
+  std::vector<StreamPosition> sent_, received_;
   std::vector<Call> calls_;      // of the present round
   DeviceCopies before_, after_;  // the messages of the present round
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Chooses the pairs of ranks that read each other's memory instead of sending messages.
-#include "detail/direct_peer.hpp"
+// Chooses the pairs of ranks that read each other's memory.
+#include "detail/direct_stream.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -50,13 +50,6 @@ void add(Exchange& exchange, const MessageStream& stream) {
   exchange.bytes += stream.bytes;
 }
 
-// The receiver reads the elements as they lie in the sender's memory.
-void set_types_of_sender(MessageStream& stream, const MovedTensors& tensors) {
-  for (const StreamPart& part : stream.parts)
-    (*stream.kinds)[part.kind].set_type(tensors.kind(part.tensor).sender(stream.step).type);
-  stream.count_bytes();
-}
-
 bool has_short_runs(const MessageStream& stream) {
   Exchange exchange;
   add(exchange, stream);
@@ -65,43 +58,35 @@ bool has_short_runs(const MessageStream& stream) {
 
 }  // namespace
 
-std::vector<DirectPeer> take_direct_streams(RedistributionState& state) {
-  const auto& memory = GroupAccess::runtime(state.group).facts.node_memory;
+void take_direct_streams(RedistributionState& state) {
+  const auto& memory = GroupAccess::runtime(state.group).node_memory;
   // Sums are formed in the order of the streams, but direct reads come in any order.
-  if (memory == nullptr || state.tensors.have_sums()) return {};
-  const std::int64_t self = state.group.rank_in_group().value(), ranks = state.group.size();
+  if (memory == nullptr || state.tensors.have_sums()) return;
   // Two pieces for each peer take half of the memory at most.
-  state.packed_piece = std::min(most_packed_piece, state.options.memory / (4 * ranks));
-  if (state.packed_piece < least_packed_piece) return {};
-  std::map<std::int64_t, Exchange> exchanges;  // by the distance from the sender to this rank
-  const auto distance = [&](const MessageStream& stream) {
-    return (self - stream.peer.value() + ranks) % ranks;
-  };
+  const std::int64_t piece =
+      std::min(most_packed_piece, state.options.memory / (4 * state.group.size()));
+  if (piece < least_packed_piece) return;
+  std::map<RankInGroup, Exchange> exchanges;  // by the peer
   for (const auto* list : {&state.sent, &state.received})
-    for (const MessageStream& stream : *list) add(exchanges[distance(stream)], stream);
+    for (const MessageStream& stream : *list) add(exchanges[stream.peer], stream);
 
-  std::vector<DirectPeer> peers;
-  for (const auto& [ahead, exchange] : exchanges) {
-    const RankInGroup member{(self - ahead + ranks) % ranks};
-    const auto local =
-        memory->local_rank(GroupAccess::connection(state.group).group.ranks.at(member.value()));
-    if (!local || exchange.bytes < least_bytes) continue;
-    DirectPeer& peer = peers.emplace_back();
-    peer.member = member;
-    peer.local_rank = *local;
-    const auto take = [&](std::vector<MessageStream>& from, std::array<MessageStream, 2>& to) {
-      for (MessageStream& stream : from) {
-        if (stream.peer != member) continue;
-        set_types_of_sender(stream, state.tensors);
-        to[static_cast<std::size_t>(stream.step)] = std::move(stream);
-      }
-      std::erase_if(from, [](const MessageStream& stream) { return stream.parts.empty(); });
-    };
-    take(state.sent, peer.sent);
-    take(state.received, peer.received);
-    std::ranges::transform(peer.sent, peer.has_short_runs.begin(), has_short_runs);
-  }
-  return peers;
+  const auto take = [&](std::vector<MessageStream>& from, std::vector<DirectStream>& to) {
+    for (MessageStream& stream : from) {
+      const auto local = memory->local_rank(
+          GroupAccess::connection(state.group).group.ranks.at(stream.peer.value()));
+      if (!local || exchanges[stream.peer].bytes < least_bytes) continue;
+      // The receiver reads the elements as they lie in the sender's memory.
+      for (const StreamPart& part : stream.parts)
+        (*stream.kinds)[part.kind].set_type(
+            state.tensors.kind(part.tensor).sender(stream.step).type);
+      stream.count_bytes();
+      const bool is_packed = has_short_runs(stream);
+      to.push_back({std::move(stream), *local, is_packed, piece});
+    }
+    std::erase_if(from, [](const MessageStream& stream) { return stream.parts.empty(); });
+  };
+  take(state.sent, state.direct_sent);
+  take(state.received, state.direct_received);
 }
 
 }  // namespace rankmesh::exchange::detail

@@ -30,13 +30,13 @@ QueueVigil::QueueVigil(rankmesh::detail::ControlPlane& control,
     : control_{control}, activity_{std::move(activity)}, awaited_{std::move(awaited)} {}
 
 void QueueVigil::look() {
-  const auto& board = control_.context()->board;
+  const NodeBoard* const board = control_.find_board();
   if (board == nullptr) return;
   const std::int64_t now = NodeBoard::now();
   if (next_check_ == 0) {
     next_check_ = now + check_interval();
-    published_ = rankmesh::detail::PublishedWait{board.get(),
-                                                 {no_point, activity_(), RankSet::of(awaited_())}};
+    published_ =
+        rankmesh::detail::PublishedWait{board, {no_point, activity_(), RankSet::of(awaited_())}};
   }
   if (now < next_check_) return;
   next_check_ = now + check_interval();
@@ -65,12 +65,12 @@ void QueueVigil::listen() {
 
 std::optional<Rank> QueueVigil::failed() const {
   for (const Rank rank : awaited_())
-    if (control_.context()->board->has_failed(rank)) return rank;
+    if (control_.board().has_failed(rank)) return rank;
   return std::nullopt;
 }
 
 void QueueVigil::fail(Rank rank) const {
-  const auto activity = control_.context()->board->look(rank);
+  const auto activity = control_.board().look(rank);
   throw PeerError{fmt::format("{} cannot end; {} (found by rank {})", activity_(),
                               rankmesh::detail::describe(
                                   {{rank, activity.value_or(rankmesh::detail::RankActivity{})}},

@@ -22,7 +22,8 @@ using rankmesh::detail::GroupAccess;
 constexpr std::int64_t least_memory = 1024;
 // Above the tags of control queues, below those of rendezvous and of the wait monitor.
 constexpr int lowest_tag = 28192;
-constexpr int tag_count = 4096;
+constexpr int tag_count = 1024;   // groups of tags
+constexpr int tags_of_group = 4;  // messages and answers, in two steps
 
 detail::Arguments arguments_of(const GroupCoordinator& group, const TransferPlan& plan,
                                const RedistributionOptions& options) {
@@ -61,7 +62,10 @@ std::int64_t agreed_number(GroupCoordinator& group, const TransferPlan& plan,
 
 namespace detail {
 
-int RedistributionState::tag() const { return lowest_tag + static_cast<int>(number % tag_count); }
+int RedistributionState::tag(TransferStep step, bool is_answer) const {
+  return lowest_tag + static_cast<int>(number % tag_count) * tags_of_group +
+         2 * static_cast<int>(step) + (is_answer ? 1 : 0);
+}
 
 void RedistributionState::validate() const {
   if (plan.world_size() > group.size())

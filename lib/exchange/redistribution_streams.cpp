@@ -12,7 +12,7 @@ namespace {
 // Adds the parts of all tensors to streams. Tensors of one kind share their messages.
 class StreamMaker {
  public:
-  StreamMaker(const TransferOfRank& part, const std::vector<MovedKind>& kinds)
+  StreamMaker(const TransferOfRank& part, const std::vector<TensorKind>& kinds)
       : part_{part}, kinds_{kinds}, slots_(part.kind_count()), tensors_(part.kind_count()) {
     for (std::size_t t = 0; t < part.size(); ++t) ++tensors_[part.kind(t)];
   }
@@ -21,7 +21,7 @@ class StreamMaker {
   void add(MessageStream& stream, std::size_t kind, const TransferMessage& message) {
     if (message.elements == 0) return;
     slots_[kind].push_back({&stream, static_cast<std::uint32_t>(stream.kinds->size())});
-    stream.kinds->emplace_back(message, kinds_[kind].type_in_message(message.step));
+    stream.kinds->emplace_back(message, kinds_[kind].type_of(message.step));
     stream.parts.reserve(stream.parts.capacity() + tensors_[kind]);
   }
   // Adds the parts of the tensors to the streams, in the order of the tensors.
@@ -37,7 +37,7 @@ class StreamMaker {
     std::uint32_t kind;  // in the stream
   };
   const TransferOfRank& part_;
-  const std::vector<MovedKind>& kinds_;
+  const std::vector<TensorKind>& kinds_;
   std::vector<std::vector<Slot>> slots_;  // of each kind
   std::vector<std::size_t> tensors_;      // the number of tensors of each kind
 };
@@ -50,7 +50,7 @@ std::vector<const TensorTransferOfRank*> parts_of_kinds(const TransferOfRank& pa
   return of_kinds;
 }
 
-MessageStream stream_of_copies(const TransferOfRank& part, const std::vector<MovedKind>& kinds,
+MessageStream stream_of_copies(const TransferOfRank& part, const std::vector<TensorKind>& kinds,
                                RankInGroup self) {
   MessageStream stream{self};
   StreamMaker maker{part, kinds};
@@ -65,7 +65,7 @@ MessageStream stream_of_copies(const TransferOfRank& part, const std::vector<Mov
 }  // namespace
 
 std::vector<MessageStream> ordered_streams(const TransferOfRank& part,
-                                           const std::vector<MovedKind>& kinds, Rank self,
+                                           const std::vector<TensorKind>& kinds, Rank self,
                                            std::int64_t ranks, bool sends) {
   std::map<std::pair<TransferStep, std::int64_t>, MessageStream> streams;
   StreamMaker maker{part, kinds};
@@ -93,21 +93,17 @@ std::vector<MessageStream> ordered_streams(const TransferOfRank& part,
 void RedistributionState::schedule() {
   const Rank self{group.rank_in_group().value()};
   part = plan.of(self);
-  tensors = MovedTensors{plan, part, self};
+  tensors = BoundTensors{plan, part, self};
   copies = stream_of_copies(part, tensors.kinds(), group.rank_in_group());
   sent = ordered_streams(part, tensors.kinds(), self, group.size(), true);
   received = ordered_streams(part, tensors.kinds(), self, group.size(), false);
   const bool is_on_device = options.kind == MemoryKind::device;
-  if (!is_on_device) direct = take_direct_streams(*this);
-  if (!direct.empty()) {
-    for (const TensorTransfer& tensor : plan.tensors())
-      most_axes = std::max(most_axes, tensor.from.shape().size());
-    direct_scratch = std::make_unique_for_overwrite<std::byte[]>(direct_piece);
-  }
+  if (!is_on_device) take_direct_streams(*this);
+  if (!direct_received.empty())
+    direct_memory.scratch = std::make_unique_for_overwrite<std::byte[]>(direct_scratch);
   for (const auto* list : {&sent, &received})
     for (const MessageStream& stream : *list) bytes += stream.bytes;
-  for (const DirectPeer& peer : direct)
-    for (const MessageStream& stream : peer.received) bytes_read += stream.bytes;
+  for (const DirectStream& direct : direct_received) bytes_read += direct.stream.bytes;
   bytes += bytes_read + copies.bytes;
   if (is_on_device)
     rounds = device_rounds(sent, received, group.rank_in_group(), group.size(), options.memory);

@@ -26,15 +26,13 @@ Axis::Axis(std::span<const std::int64_t> shape, std::int64_t axis) {
 }
 
 Call Axis::along(Call call, std::size_t units) const {
-  const bool gathers =
-      call.operation == Operation::all_gather || call.operation == Operation::gather;
-  const std::int64_t count = gathers ? call.in.count : call.out.count;
+  const bool of_in = gathers(call.operation);
+  const std::int64_t count = of_in ? call.in.count : call.out.count;
   const std::int64_t block = count / static_cast<std::int64_t>(units);
   if (block != elements_)
-    throw UsageError{
-        fmt::format("{} along an axis: {} has {} elements, but the shape has {}",
-                    to_string(call.operation), gathers ? "in" : "out", block, elements_),
-        "give the shape of one member's block"};
+    throw UsageError{fmt::format("{} along an axis: {} has {} elements, but the shape has {}",
+                                 to_string(call.operation), of_in ? "in" : "out", block, elements_),
+                     "give the shape of one member's block"};
   call.rows = elements_ == 0 ? 1 : rows_;
   return call;
 }

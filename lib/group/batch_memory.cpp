@@ -29,11 +29,8 @@ MemoryUse::MemoryUse(const Call& call, RankInGroup self, std::int64_t size) {
     append(at_root ? reads : writes, call.out.as_input());
     return;
   }
-  const bool gathers = operation == Operation::reduce || operation == Operation::gather;
-  if (operation != Operation::recv && (operation != Operation::scatter || at_root))
-    append(reads, call.in, call.in_blocks, size);
-  if (operation != Operation::send && (!gathers || at_root))
-    append(writes, call.out.as_input(), call.out_blocks, size);
+  if (has_input(operation, at_root)) append(reads, call.in, call.in_blocks, size);
+  if (has_output(operation, at_root)) append(writes, call.out.as_input(), call.out_blocks, size);
 }
 
 std::optional<std::size_t> BatchMemory::Ranges::find(const MemoryUse::Range& range) const {
@@ -41,7 +38,7 @@ std::optional<std::size_t> BatchMemory::Ranges::find(const MemoryUse::Range& ran
   auto next = map_.upper_bound(range.first);
   if (next != map_.end() && before(next->first, range.second)) return next->second.number;
   if (next == map_.begin()) return std::nullopt;
-  const Entry& previous = std::prev(next)->second;
+  const UsedMemory& previous = std::prev(next)->second;
   return before(range.first, previous.end) ? std::optional{previous.number} : std::nullopt;
 }
 
@@ -55,7 +52,7 @@ void BatchMemory::Ranges::add(MemoryUse::Range range, std::size_t number) {
       continue;
     }
     const std::byte* stop = next == map_.end() ? end : std::min(end, next->first, before);
-    map_.emplace_hint(next, begin, Entry{stop, number});
+    map_.emplace_hint(next, begin, UsedMemory{stop, number});
     begin = stop;
   }
 }

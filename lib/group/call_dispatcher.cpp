@@ -9,8 +9,8 @@
 #include <fmt/format.h>
 
 #include "base/detail/error_in_flight.hpp"
-#include "detail/lowered_call.hpp"
 #include "detail/progress_in_mpi.hpp"
+#include "detail/scratch_call.hpp"
 #include "device/stream_memory.hpp"
 #include "mpi/detail/unfinished.hpp"
 #include "rankmesh/base/error.hpp"
@@ -44,11 +44,11 @@ bool CallLock::enter_slowly(MeshRuntime& runtime) {
   if (InFunction::is_entered())
     throw UsageError{fmt::format("a function that an operation calls uses a mesh that is in a call "
                                  "(rank {})",
-                                 runtime.facts.rank.value()),
+                                 runtime.rank.value()),
                      "use another mesh in this function, or use the mesh after the operation"};
-  throw UsageError{fmt::format("two threads use one mesh at the same time (rank {})",
-                               runtime.facts.rank.value()),
-                   "issue all operations from one thread, or guard the mesh with a mutex"};
+  throw UsageError{
+      fmt::format("two threads use one mesh at the same time (rank {})", runtime.rank.value()),
+      "issue all operations from one thread, or guard the mesh with a mutex"};
 }
 
 CallDispatcher::CallDispatcher(std::string name, std::shared_ptr<Connection> connection,
@@ -56,7 +56,7 @@ CallDispatcher::CallDispatcher(std::string name, std::shared_ptr<Connection> con
     : name_{std::move(name)},
       connection_{std::move(connection)},
       runtime_{std::move(runtime)},
-      self_{connection_->group.ranks.index_of(runtime_->facts.rank).value()},
+      self_{connection_->group.ranks.index_of(runtime_->rank).value()},
       size_{connection_->size()},
       router_{runtime_->routes, connection_->host(), connection_->group,
               connection_->group.name_in_routes(name_)} {
@@ -191,8 +191,8 @@ void CallDispatcher::route(const Call& call) {
         fmt::format("{}.{} on host memory inside an NcclGroup", name_, function_of(call)),
         "end the group first: its operations have not been issued, and a peer may wait for them; "
         "the form with _async joins the group"};
-  if (size_ > 1 && LoweredCall::is_needed(call)) [[unlikely]]
-    run_lowered(call);
+  if (size_ > 1 && ScratchCall::is_needed(call)) [[unlikely]]
+    run_on_scratch(call);
   else
     run_on_host(call);
 }
@@ -200,19 +200,23 @@ void CallDispatcher::route(const Call& call) {
 void CallDispatcher::run_on_host(const Call& call) {
   Transport& transport = transport_for(call);
   if (transport.is_polled(call)) return transport.run(call, *this);
-  if (runtime_->facts.deadline) return run_polled(call);
-  if (!runtime_->slow_path.any()) return transport.run(call, *this);
-  // Another thread may have issued polled operations, for which this call must wait, too.
+  if (runtime_->deadline) return run_polled(call);
+  if (runtime_->slow_path.any()) return run_in_mpi_beside_polled(call, transport);
+  transport.run(call, *this);
+}
+
+// Runs a call that blocks inside MPI, while operations may be in flight that make progress only in
+// calls of rankmesh.
+void CallDispatcher::run_in_mpi_beside_polled(const Call& call, Transport& transport) {
+  // Another thread may have issued such operations.
   runtime_->in_flight.continue_in_this_thread();
   const auto meshes = EverythingInFlight::instance().with_polled_of_this_thread();
   if (meshes.empty()) return transport.run(call, *this);
-  // Polled operations make progress only in calls of rankmesh. A message waits in rankmesh instead
-  // of MPI, even if its peer blocks in MPI.
+  // A message waits in rankmesh instead, even if its peer blocks in MPI.
   if (is_point_to_point(call.operation)) return run_polled(call);
-  // A collective cannot do so, because MPI does not match a non-blocking collective with a blocking
-  // one, and its members do not meet before they enter MPI. It waits in rankmesh for the other
-  // polled collectives first. Messages are not waited for, because their peers may make this
-  // collective first.
+  // MPI does not match a non-blocking collective with a blocking one, so a collective blocks, after
+  // the polled collectives have ended. It cannot wait for polled messages, because their peers may
+  // make this collective first.
   finish_polled_collectives(meshes);
   const ProgressInMpi progress{*runtime_, meshes};
   transport.run(call, *this);
@@ -231,20 +235,20 @@ void CallDispatcher::finish_polled_collectives(
   }
 }
 
-void CallDispatcher::run_lowered(const Call& call) {
-  auto lowered = std::make_unique<LoweredCall>(call, self_, size_);
+void CallDispatcher::run_on_scratch(const Call& call) {
+  auto scratch = std::make_unique<ScratchCall>(call, self_, size_);
   try {
-    run_on_host(lowered->call());
+    run_on_host(scratch->call());
   } catch (...) {
     // MPI may still use the scratch memory of a call that has failed, so this memory is leaked.
-    if (!connection_->is_usable()) leak(lowered);
+    if (!connection_->is_usable()) leak(scratch);
     throw;
   }
-  lowered->finish();
+  scratch->finish();
 }
 
 void CallDispatcher::run_polled(const Call& call) {
-  const std::uint64_t number = is_point_to_point(call.operation) ? 0 : connection_->next_call();
+  const std::uint64_t number = next_number(call);
   Transport& transport = transport_for(call);
   RecordedCall recorded = record(call, number, transport, 0);
   finish(call, number, transport.start(call));
@@ -286,9 +290,9 @@ void CallDispatcher::await(WaitPoint point, const std::function<bool()>& done) {
 
 // Polls until `done` returns true.
 void CallDispatcher::poll(WaitPoint point, const std::function<bool()>& done) {
-  if (runtime_->facts.deadline) point.limit = TimeLimit::deadline;
+  if (runtime_->deadline) point.limit = TimeLimit::deadline;
   runtime_->control->monitor.wait(
-      done, point, Deadline{runtime_->facts.deadline.value_or(connection_->group.timeout)});
+      done, point, Deadline{runtime_->deadline.value_or(connection_->group.timeout)});
 }
 
 void CallDispatcher::start_on_host(const Call& call, AsyncOperation& operation) {
@@ -298,10 +302,10 @@ void CallDispatcher::start_on_host(const Call& call, AsyncOperation& operation) 
         carried.user != nullptr || transport.carrier() >= record::Carrier::first_of_program;
     return transport.start(carried);
   };
-  if (size_ == 1 || !LoweredCall::is_needed(call)) return operation.begin(start(call));
-  auto lowered = std::make_unique<LoweredCall>(call, self_, size_);
-  auto pending = start(lowered->call());
-  operation.begin(std::make_unique<LoweredPending>(std::move(lowered), std::move(pending)));
+  if (size_ == 1 || !ScratchCall::is_needed(call)) return operation.begin(start(call));
+  auto scratch = std::make_unique<ScratchCall>(call, self_, size_);
+  auto pending = start(scratch->call());
+  operation.begin(std::make_unique<PendingScratchCall>(std::move(scratch), std::move(pending)));
 }
 
 Work CallDispatcher::start(const Call& call, std::shared_ptr<void> kept) {
@@ -322,7 +326,7 @@ Work CallDispatcher::start_checked(const Call& call, std::shared_ptr<void> kept)
                      "use the form without _async: operations of a batch are always asynchronous"};
   if (is_batched) runtime_->batch.reserve_memory(call, *this);
   auto operation = std::make_shared<AsyncOperation>();
-  const std::uint64_t number = is_point_to_point(call.operation) ? 0 : connection_->next_call();
+  const std::uint64_t number = next_number(call);
   operation->connection = connection_;
   operation->point = point_of(call, number);
   operation->stream = call.stream;
@@ -356,10 +360,10 @@ Work CallDispatcher::start_checked(const Call& call, std::shared_ptr<void> kept)
 }
 
 RouteExplanation CallDispatcher::explain(const Call& call, bool capture) const {
-  std::string why_no_device = runtime_->facts.why_no_device;
+  std::string why_no_device = runtime_->why_no_device;
   if (why_no_device.empty()) why_no_device = "its NCCL communicator is not open";
   const auto of = [&](const Call& form) {
-    return router_.explain(runtime_->facts.routes, connection_->host(), connection_->device(), form,
+    return router_.explain(runtime_->route_rules, connection_->host(), connection_->device(), form,
                            capture, why_no_device);
   };
   RouteExplanation explanation = of(call);

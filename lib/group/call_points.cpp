@@ -51,8 +51,12 @@ std::string CallDispatcher::activity_of(const Call& call) const {
              : collective_point(call, connection_->last_call()).activity;
 }
 
-WaitPoint CallDispatcher::wait_point(const Call& call) {
-  return point_of(call, is_point_to_point(call.operation) ? 0 : connection_->next_call());
+// Calls on device memory have numbers of their own. The calls of an open batch come before a new
+// one.
+std::uint64_t CallDispatcher::next_number(const Call& call) const {
+  if (is_point_to_point(call.operation)) return 0;
+  return is_on_device(call) ? connection_->last_device_call() + 1
+                            : connection_->last_call() + runtime_->batch.calls_of(*connection_) + 1;
 }
 
 WaitPoint CallDispatcher::point_of(const Call& call, std::uint64_t number) const {
@@ -69,7 +73,7 @@ WaitPoint CallDispatcher::collective_point(const Call& call, std::uint64_t numbe
   const std::string identity = group.identity + "|" + group.ranks.to_string();
   WaitPoint point = WaitPoint::of(
       group.ranks, fmt::format("{}, call {}", rankmesh::to_string(descriptor, name_), number),
-      fmt::format("{}|{}", identity, number));
+      fmt::format("{}|{}{}", identity, is_on_device(call) ? "device|" : "", number));
   // The group is broken after a failure. An adopted communicator may be adopted again under the
   // same name.
   if (!group.is_adopted) point.scope = hash_bytes(identity).low;

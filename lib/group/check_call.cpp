@@ -28,53 +28,50 @@ class Checker {
  private:
   void collective() const {
     const Call& c = call_;
-    const bool at_root = c.root == self_;
-    switch (c.operation) {
-      case Operation::barrier:
-      case Operation::send:
-      case Operation::recv:
-      case Operation::send_recv:
-        return;
-      case Operation::broadcast:
-        return member(c.root, "root");
-      case Operation::all_reduce:
-        counts(c.out.count, c.in.count, "out", "as many elements as in");
+    const OperationFacts& facts = facts_of(c.operation);
+    if (facts.awaited == Awaited::earlier && c.reduction == ReduceOp::avg)
+      refuse(fmt::format("{} cannot be computed", to_string(c.reduction)),
+             "use sum, prod, min or max (for complex numbers, sum or prod), or a function");
+    if (has_root(c.operation)) {
+      member(c.root, "root");
+      if (c.root != self_) return;
+    }
+    if (facts.in == Extent::none || facts.out == Extent::none) return;
+    equal_blocks();
+    in_place(facts.in_place);
+  }
+
+  // Checks the counts of a member that has an input and an output.
+  void equal_blocks() const {
+    const Call& c = call_;
+    if (gathers(c.operation))
+      counts(c.out.count, size_ * c.in.count, "out", "size() times as many elements as in");
+    else if (scatters(c.operation))
+      counts(c.in.count, size_ * c.out.count, "in", "size() times as many elements as out");
+    else
+      counts(c.out.count, c.in.count, "out", "as many elements as in");
+    if (c.operation == Operation::all_to_all && c.in.count % size_ != 0)
+      refuse(
+          fmt::format("the {} elements of in cannot be divided by {} members", c.in.count, size_),
+          "give every member the same number of elements");
+  }
+
+  void in_place(InPlace form) const {
+    const Call& c = call_;
+    switch (form) {
+      case InPlace::none:
+        return overlap(c.in, -1);
+      case InPlace::same:
         return overlap(c.in, 0);
-      case Operation::reduce:
-        member(c.root, "root");
-        if (!at_root) return;
-        counts(c.out.count, c.in.count, "out", "as many elements as in at the root");
-        return overlap(c.in, 0);
-      case Operation::all_gather:
-        counts(c.out.count, size_ * c.in.count, "out", "size() times as many elements as in");
+      case InPlace::block_of_output:
         return overlap(c.in, own(self_.value() * c.in.count));
-      case Operation::gather:
-        member(c.root, "root");
-        if (!at_root) return;
-        counts(c.out.count, size_ * c.in.count, "out",
-               "size() times as many elements as in at the root");
-        return overlap(c.in, own(self_.value() * c.in.count));
-      case Operation::reduce_scatter:
-        counts(c.in.count, size_ * c.out.count, "in", "size() times as many elements as out");
-        // NCCL's form in place: `out` is this rank's block of `in`. In MPI's form the result is at
-        // the beginning of the whole buffer, so host memory has no form in place.
+      case InPlace::block_of_input:
+        return overlap(c.in.slice(self_.value() * c.out.count, c.out.count), own(0), c.in);
+      case InPlace::block_of_input_on_device:
         if (c.rows == 1 && c.out.kind == MemoryKind::device &&
             c.out.data == c.in.slice(self_.value() * c.out.count, 0).data)
           return;
         return overlap(c.in, size_ == 1 ? 0 : -1);
-      case Operation::scatter:
-        member(c.root, "root");
-        if (!at_root) return;
-        counts(c.in.count, size_ * c.out.count, "in",
-               "size() times as many elements as out at the root");
-        return overlap(c.in.slice(self_.value() * c.out.count, c.out.count), own(0), c.in);
-      case Operation::all_to_all:
-        counts(c.out.count, c.in.count, "out", "as many elements as in");
-        if (c.in.count % size_ != 0)
-          refuse(fmt::format("the {} elements of in cannot be divided by {} members", c.in.count,
-                             size_),
-                 "give every member the same number of elements");
-        return overlap(c.in, 0);
     }
   }
 
@@ -95,16 +92,9 @@ class Checker {
 
   // Checks the buffers that this member uses.
   void memory() const {
-    const Operation operation = call_.operation;
-    const bool is_rooted_in = operation == Operation::scatter;
-    const bool is_rooted_out = operation == Operation::reduce || operation == Operation::gather;
     const bool at_root = call_.root == self_;
-    const bool uses_in = operation != Operation::barrier && operation != Operation::broadcast &&
-                         operation != Operation::recv && (!is_rooted_in || at_root);
-    const bool uses_out = operation != Operation::barrier && operation != Operation::send &&
-                          (!is_rooted_out || at_root);
-    if (uses_in) exists(call_.in, "in");
-    if (uses_out) exists(call_.out, "out");
+    if (has_input(call_.operation, at_root)) exists(call_.in, "in");
+    if (has_output(call_.operation, at_root)) exists(call_.out, "out");
   }
 
   void exists(const auto& buffer, std::string_view name) const {
@@ -118,28 +108,15 @@ class Checker {
 
   // Operations with one buffer do not use the other one, so its type and kind do not matter.
   void same_kind() const {
-    switch (call_.operation) {
-      case Operation::barrier:
-      case Operation::broadcast:
-      case Operation::send:
-      case Operation::recv:
-        return;
-      case Operation::send_recv:
-      case Operation::reduce:
-      case Operation::all_reduce:
-      case Operation::all_gather:
-      case Operation::reduce_scatter:
-      case Operation::gather:
-      case Operation::scatter:
-      case Operation::all_to_all:
-        if (call_.in.type != call_.out.type)
-          refuse(fmt::format("in holds {}, but out holds {}", to_string(call_.in.type),
-                             to_string(call_.out.type)),
-                 "use the same type for both");
-        if (call_.in.kind != call_.out.kind)
-          refuse("in and out are in different kinds of memory",
-                 "copy one of them to the other kind of memory first");
-    }
+    const OperationFacts& facts = facts_of(call_.operation);
+    if (facts.in == Extent::none || facts.out == Extent::none) return;
+    if (call_.in.type != call_.out.type)
+      refuse(fmt::format("in holds {}, but out holds {}", to_string(call_.in.type),
+                         to_string(call_.out.type)),
+             "use the same type for both");
+    if (call_.in.kind != call_.out.kind)
+      refuse("in and out are in different kinds of memory",
+             "copy one of them to the other kind of memory first");
   }
 
   // Checks a v-form. It cannot compare the counts with the counts of other members. At members
@@ -148,52 +125,35 @@ class Checker {
   void blocks() const {
     const Call& c = call_;
     const bool at_root = c.root == self_;
-    const bool of_out = c.operation == Operation::all_gather || c.operation == Operation::gather;
-    const bool of_in =
-        c.operation == Operation::reduce_scatter || c.operation == Operation::scatter;
+    const bool of_out = gathers(c.operation);
+    const bool of_in = scatters(c.operation);
     if ((of_out && c.in_blocks != nullptr) || (of_in && c.out_blocks != nullptr))
       refuse(fmt::format("{} is one block, but it has Blocks", of_out ? "in" : "out"),
              fmt::format("pass the Blocks of {} only", of_out ? "out" : "in"));
-    switch (c.operation) {
-      case Operation::all_gather: {
-        const auto [place, count] = own_block(c.out_blocks, c.out.count, "out");
-        separate(*c.out_blocks);
-        counts(c.in.count, count, "in", "as many elements as this rank's block");
-        return overlap(c.in, place);
-      }
-      case Operation::reduce_scatter:
-        counts(c.out.count, own_block(c.in_blocks, c.in.count, "in").count, "out",
-               "as many elements as this rank's block");
-        return overlap(c.in, -1);
-      case Operation::gather: {
-        member(c.root, "root");
-        const auto [place, count] =
-            own_block(c.out_blocks, at_root ? c.out.count : INT64_MAX, "out");
-        if (at_root) separate(*c.out_blocks);
-        counts(c.in.count, count, "in", "as many elements as this rank's block");
-        return at_root ? overlap(c.in, place) : void();
-      }
-      case Operation::scatter: {
-        member(c.root, "root");
-        const auto [place, count] = own_block(c.in_blocks, at_root ? c.in.count : INT64_MAX, "in");
-        counts(c.out.count, count, "out", "as many elements as this rank's block");
-        return at_root ? overlap(c.in.slice(place, c.out.count), 0, c.in) : void();
-      }
-      case Operation::all_to_all: {
-        const std::int64_t sent = own_block(c.in_blocks, c.in.count, "in").count;
-        counts(own_block(c.out_blocks, c.out.count, "out").count, sent, "out",
-               "as many elements in this rank's block as in");
-        separate(*c.out_blocks);
-        return overlap(c.in, -1);
-      }
-      case Operation::barrier:
-      case Operation::broadcast:
-      case Operation::reduce:
-      case Operation::all_reduce:
-      case Operation::send:
-      case Operation::recv:
-      case Operation::send_recv:
-        refuse("the operation does not support blocks of different sizes", "pass no Blocks");
+    if (!has_v_form(c.operation))
+      refuse("the operation does not support blocks of different sizes", "pass no Blocks");
+    if (has_root(c.operation)) member(c.root, "root");
+    if (of_out) {
+      const bool has_whole = has_output(c.operation, at_root);
+      const auto [place, count] =
+          own_block(c.out_blocks, has_whole ? c.out.count : INT64_MAX, "out");
+      if (has_whole) separate(*c.out_blocks);
+      counts(c.in.count, count, "in", "as many elements as this rank's block");
+      if (has_whole) overlap(c.in, place);
+    } else if (of_in) {
+      const bool has_whole = has_input(c.operation, at_root);
+      const auto [place, count] = own_block(c.in_blocks, has_whole ? c.in.count : INT64_MAX, "in");
+      counts(c.out.count, count, "out", "as many elements as this rank's block");
+      if (!has_whole) return;
+      if (facts_of(c.operation).in_place == InPlace::block_of_input)
+        return overlap(c.in.slice(place, c.out.count), 0, c.in);
+      overlap(c.in, -1);
+    } else {
+      const std::int64_t sent = own_block(c.in_blocks, c.in.count, "in").count;
+      counts(own_block(c.out_blocks, c.out.count, "out").count, sent, "out",
+             "as many elements in this rank's block as in");
+      separate(*c.out_blocks);
+      overlap(c.in, -1);
     }
   }
 
@@ -253,11 +213,9 @@ class Checker {
 
   void rows() const {
     const Call& c = call_;
-    const bool gathers = c.operation == Operation::all_gather || c.operation == Operation::gather;
-    const bool splits =
-        c.operation == Operation::reduce_scatter || c.operation == Operation::scatter;
-    const std::int64_t block = gathers ? c.in.count : c.out.count;
-    if ((!gathers && !splits) || c.has_blocks() || c.rows < 1 || block % c.rows != 0)
+    const bool of_out = gathers(c.operation);
+    const std::int64_t block = of_out ? c.in.count : c.out.count;
+    if ((!of_out && !scatters(c.operation)) || c.has_blocks() || c.rows < 1 || block % c.rows != 0)
       refuse(fmt::format("blocks of {} elements cannot have {} rows", block, c.rows),
              "only equal blocks of all_gather, gather, reduce_scatter and scatter have rows, and "
              "the rows must divide a block");
@@ -298,7 +256,8 @@ class Checker {
               std::string_view rule) const {
     if (is != wanted)
       refuse(fmt::format("{} has {} elements, but {} are needed", name, is, wanted),
-             fmt::format("{} needs {}", name, rule));
+             fmt::format("{} needs {}{}", name, rule,
+                         has_root(call_.operation) && !call_.has_blocks() ? " at the root" : ""));
   }
 
   // Checks that the input and the output do not overlap, unless the operation is in place. It is in

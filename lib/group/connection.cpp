@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "detail/connection.hpp"
 
-#include <algorithm>
 #include <utility>
 
 #include "detail/operations_in_flight.hpp"
@@ -39,13 +38,6 @@ void Connection::mark_broken(const Error& why) {
   for (const auto& transport : host_.list) transport->give_up(why);
 }
 
-std::uint64_t Connection::last_call() const {
-  const CallGuard* guard = host_.guard.collectives;
-  return guard == nullptr ? last_call_ : std::max(last_call_, guard->calls());
-}
-
-std::uint64_t Connection::next_call() { return last_call_ = last_call() + 1; }
-
 std::function<std::vector<int>()> Connection::needed(
     std::function<std::vector<std::int64_t>()> awaited, std::int64_t own) const {
   return [this, awaited = std::move(awaited), own] {
@@ -59,6 +51,7 @@ std::function<std::vector<int>()> Connection::needed(
 
 void Connection::close() {
   retire("it is closed");
+  host_.calls = nullptr;
   host_.list.clear();
   host_.guard = {};
   device_.reset();

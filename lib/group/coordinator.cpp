@@ -2,6 +2,7 @@
 #include "rankmesh/group/coordinator.hpp"
 
 #include <algorithm>
+#include <array>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -42,11 +43,6 @@ std::optional<std::int64_t> CallIssuer::arrived(RankInGroup from, int tag) {
   return dispatcher_->arrived(from, tag);
 }
 
-void CallIssuer::refuse_scan(std::string_view operation, ReduceOp op) const {
-  refuse(*dispatcher_, operation, fmt::format("{} cannot be computed", to_string(op)),
-         "use sum, prod, min or max (for complex numbers, sum or prod), or a function");
-}
-
 void CallIssuer::require_blocks(std::size_t blocks) const {
   if (static_cast<std::int64_t>(blocks) != size_)
     refuse(*dispatcher_, "scatter_v", fmt::format("in has {} counts", blocks),
@@ -64,18 +60,17 @@ template <Operation operation>
 void CallIssuer::run_fast(const Call& call) {
   dispatcher_->run_fast<operation>(call);
 }
-template RANKMESH_API void CallIssuer::run_fast<Operation::barrier>(const Call&);
-template RANKMESH_API void CallIssuer::run_fast<Operation::broadcast>(const Call&);
-template RANKMESH_API void CallIssuer::run_fast<Operation::reduce>(const Call&);
-template RANKMESH_API void CallIssuer::run_fast<Operation::all_reduce>(const Call&);
-template RANKMESH_API void CallIssuer::run_fast<Operation::all_gather>(const Call&);
-template RANKMESH_API void CallIssuer::run_fast<Operation::reduce_scatter>(const Call&);
-template RANKMESH_API void CallIssuer::run_fast<Operation::gather>(const Call&);
-template RANKMESH_API void CallIssuer::run_fast<Operation::scatter>(const Call&);
-template RANKMESH_API void CallIssuer::run_fast<Operation::all_to_all>(const Call&);
-template RANKMESH_API void CallIssuer::run_fast<Operation::send>(const Call&);
-template RANKMESH_API void CallIssuer::run_fast<Operation::recv>(const Call&);
-template RANKMESH_API void CallIssuer::run_fast<Operation::send_recv>(const Call&);
+// Instantiates run_fast() for every operation.
+struct CallIssuer::FastPaths {
+  using FastPath = void (CallIssuer::*)(const Call&);
+  template <std::size_t... number>
+  static constexpr std::array<FastPath, operation_count> of(std::index_sequence<number...>) {
+    return {&CallIssuer::run_fast<static_cast<Operation>(number)>...};
+  }
+  static const std::array<FastPath, operation_count> all;
+};
+const std::array<CallIssuer::FastPaths::FastPath, operation_count> CallIssuer::FastPaths::all =
+    of(std::make_index_sequence<operation_count>{});
 
 std::unique_ptr<GroupCoordinator> GroupAccess::make(std::string name,
                                                     std::shared_ptr<Connection> connection,
@@ -84,9 +79,15 @@ std::unique_ptr<GroupCoordinator> GroupAccess::make(std::string name,
       std::move(name), std::move(connection), std::move(runtime))}};
 }
 
-void GroupAccess::run(GroupCoordinator& group, const Call& call) { group.run(Call{call}); }
+void GroupAccess::run(GroupCoordinator& group, const Call& call) {
+  Call own = call;
+  own.family = group.family_;
+  group.dispatcher_->run(own);
+}
 Work GroupAccess::start(GroupCoordinator& group, const Call& call, std::shared_ptr<void> kept) {
-  return group.start(Call{call}, std::move(kept));
+  Call own = call;
+  own.family = group.family_;
+  return group.dispatcher_->start(own, std::move(kept));
 }
 Work GroupAccess::start(GroupCoordinator& group, const SequenceDescription& description,
                         std::unique_ptr<MessageSequence> sequence) {
@@ -113,16 +114,16 @@ Connection& GroupAccess::connection(const GroupCoordinator& group) {
 }  // namespace detail
 
 GroupCoordinator::GroupCoordinator(std::unique_ptr<detail::CallDispatcher> dispatcher)
-    : NearMisses{std::move(dispatcher)} {}
+    : CallIssuer{std::move(dispatcher)} {}
 GroupCoordinator::~GroupCoordinator() = default;
 
 const std::string& GroupCoordinator::name() const noexcept { return dispatcher_->name(); }
 const RankSet& GroupCoordinator::ranks() const noexcept {
   return dispatcher_->connection().group.ranks;
 }
-Rank GroupCoordinator::rank() const noexcept { return dispatcher_->runtime()->facts.rank; }
+Rank GroupCoordinator::rank() const noexcept { return dispatcher_->runtime()->rank; }
 std::int32_t GroupCoordinator::local_rank() const noexcept {
-  return dispatcher_->runtime()->facts.local_rank;
+  return dispatcher_->runtime()->local_rank;
 }
 
 MPI_Comm GroupCoordinator::native_mpi() const {
@@ -157,21 +158,19 @@ RouteExplanation GroupCoordinator::explain(Operation operation, std::int64_t byt
   Call call{.operation = operation};
   const bool has_size = bytes >= 0;
   const auto width = static_cast<std::int64_t>(size_of(type));
-  const std::int64_t whole =
-      operation == Operation::barrier ? 0 : std::max<std::int64_t>(bytes, 0) / width;
+  const std::int64_t whole = has_data(operation) ? std::max<std::int64_t>(bytes, 0) / width : 0;
   const std::int64_t block = whole / size_;
-  // On host memory, these reductions are carried out in float32 (see LoweredCall).
+  // On host memory, these reductions are carried out in float32 (see ScratchCall).
   if (kind == MemoryKind::host && is_narrow_float(type) && reduces(operation))
     type = DataType::float32;
   call.in = {nullptr, whole, type, kind};
   call.out = {nullptr, whole, type, kind};
-  if (operation == Operation::all_gather || operation == Operation::gather) call.in.count = block;
-  if (operation == Operation::reduce_scatter || operation == Operation::scatter)
-    call.out.count = block;
+  if (gathers(operation)) call.in.count = block;
+  if (scatters(operation)) call.out.count = block;
   const Blocks blocks{std::vector<std::int64_t>(static_cast<std::size_t>(size_))};
   if (!has_size && !is_point_to_point(operation)) call.in_blocks = call.out_blocks = &blocks;
   RouteExplanation explanation = dispatcher_->explain(call, capture);
-  const bool with_bytes = operation != Operation::barrier && has_size;
+  const bool with_bytes = has_data(operation) && has_size;
   explanation.question =
       fmt::format("{}.{}{} on the {}", name(), rankmesh::to_string(operation),
                   with_bytes ? fmt::format(" of {} bytes", bytes) : "", rankmesh::to_string(kind));

@@ -14,7 +14,7 @@ namespace rankmesh::detail {
 
 DeviceTransport& CallDispatcher::device(std::string_view operation) const {
   if (DeviceTransport* device = connection_->device()) return *device;
-  const std::string& why = runtime_->facts.why_no_device;
+  const std::string& why = runtime_->why_no_device;
   if (!why.empty())
     throw NoDeviceError{fmt::format("{}.{} on device memory: there is no device transport: {}",
                                     name_, operation, why),
@@ -128,8 +128,10 @@ Work CallDispatcher::start(const SequenceDescription& description, StreamRef str
 CallDispatcher::Comparison CallDispatcher::start_comparison(const Call& call) {
   const GroupGuard& guard = connection_->guard();
   if (!guard.compares_on_device) return {};
-  WaitPoint point = wait_point(call);
-  return {std::move(point), guard.of(call)->start_comparison(call, {})};
+  CallGuard& of_call = *guard.of(call);
+  const bool is_message = is_point_to_point(call.operation);
+  WaitPoint point = point_of(call, is_message ? 0 : of_call.calls() + 1);
+  return {std::move(point), of_call.start_comparison(call, {})};
 }
 
 void CallDispatcher::compare_on_device(const Call& call) {

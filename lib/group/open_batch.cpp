@@ -128,6 +128,13 @@ void OpenBatch::reserve_memory(const Call& call, const CallDispatcher& dispatche
   reserved_.push_back(mine);
 }
 
+std::uint64_t OpenBatch::calls_of(const Connection& connection) const {
+  return static_cast<std::uint64_t>(std::ranges::count_if(deferred_, [&](const DeferredCall& call) {
+    return call.operation() != nullptr && !is_point_to_point(call.call().operation) &&
+           &call.dispatcher().connection() == &connection;
+  }));
+}
+
 void OpenBatch::forget_memory() {
   memory_.clear();
   reserved_.clear();

@@ -35,7 +35,7 @@ Transport* CallDispatcher::program_transport(const Call& call) const {
   const HostTransports& transports = connection_->host();
   if (!transports.has_program_transports) return nullptr;
   const RouteExplanation route =
-      router_.explain(runtime_->facts.routes, transports, connection_->device(), call, false, "no");
+      router_.explain(runtime_->route_rules, transports, connection_->device(), call, false, "no");
   return route.transport.empty() ? nullptr : transports.find(route.transport);
 }
 

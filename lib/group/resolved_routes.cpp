@@ -22,15 +22,15 @@ RoutePattern::RoutePattern(const RouteTable& routes, const RouteScope& scope,
   for (std::size_t o = 0; o < operation_count; ++o) {
     const auto operation = static_cast<Operation>(o);
     for (std::size_t c = 0; c < type_class_count; ++c) {
-      Cell& cell = rows[o][c];
+      PatternCell& cell = rows[o][c];
       if (c > 0 && !has_types) {
         cell = rows[o][0];
         continue;
       }
       RouteQuery query{.operation = operation, .type = static_cast<TypeClass>(c)};
-      if (operation == Operation::barrier) query.type.reset();
+      if (!has_data(operation)) query.type.reset();
       cell.by_size = cell.without_size = add(routes, transports, routes.resolve(scope, query));
-      if (operation != Operation::barrier && !is_point_to_point(operation)) {
+      if (has_data(operation) && !is_point_to_point(operation)) {
         query.bytes = 0;
         cell.by_size = add(routes, transports, routes.resolve(scope, query));
       }
@@ -41,7 +41,7 @@ RoutePattern::RoutePattern(const RouteTable& routes, const RouteScope& scope,
 // Returns the number of the list for one operation and type. Equal lists are stored once.
 std::uint32_t RoutePattern::add(const RouteTable& routes, const HostTransports& transports,
                                 const std::vector<RouteSegment>& segments) {
-  std::vector<Choice> list;
+  std::vector<PatternChoice> list;
   std::vector<std::uint32_t> candidates;
   for (const RouteSegment& segment : segments) {
     candidates.clear();
@@ -61,8 +61,8 @@ std::uint32_t RoutePattern::add(const RouteTable& routes, const HostTransports& 
                          ? endless
                          : static_cast<std::uint64_t>(segment.bytes.end);
     const auto count = static_cast<std::uint32_t>(candidates.size() - 1);
-    const Choice choice{end, candidates.front(), count,
-                        count == 0 ? 0 : static_cast<std::uint32_t>(known - others.begin())};
+    const PatternChoice choice{end, candidates.front(), count,
+                               count == 0 ? 0 : static_cast<std::uint32_t>(known - others.begin())};
     if (!list.empty() && list.back().routes_like(choice))
       list.back().end = choice.end;
     else
@@ -83,14 +83,15 @@ const RoutePattern& ResolvedRoutes::pattern(const RouteScope& scope,
   const auto has_same = [](const std::string& name, const auto& transport) {
     return name == transport->name();
   };
-  for (const Known& known : known_)
+  for (const KnownPattern& known : known_)
     if (is_same(known.scope, like) &&
         std::ranges::equal(known.transports, transports.list, has_same))
       return known.pattern;
   std::vector<std::string> names;
   for (const auto& transport : transports.list) names.emplace_back(transport->name());
   RoutePattern pattern{routes_, like, transports};
-  return known_.emplace_back(Known{std::move(like), std::move(names), std::move(pattern)}).pattern;
+  return known_.emplace_back(KnownPattern{std::move(like), std::move(names), std::move(pattern)})
+      .pattern;
 }
 
 }  // namespace rankmesh::detail

@@ -22,10 +22,9 @@ std::string why_absent(const HostTransports& transports, const std::string& name
 RouteQuery query_of(const Call& call, std::int64_t size, bool capture) {
   RouteQuery query{.operation = call.operation, .kind = call.out.kind, .capture = capture};
   if (call.operation == Operation::send) query.kind = call.in.kind;
-  if (call.operation != Operation::barrier)
+  if (has_data(call.operation))
     query.type = class_of(call.operation == Operation::send ? call.in.type : call.out.type);
-  if (!call.has_blocks() && !is_point_to_point(call.operation) &&
-      call.operation != Operation::barrier)
+  if (!call.has_blocks() && !is_point_to_point(call.operation) && has_data(call.operation))
     query.bytes = routed_bytes(call.operation, call, size);
   return query;
 }
@@ -45,16 +44,16 @@ Router::Router(ResolvedRoutes& routes, const HostTransports& transports,
   const RoutePattern& pattern = routes.pattern(scope_, transports);
   const auto at = [&](std::uint32_t number) { return transports.list[number].get(); };
   for (const std::uint32_t number : pattern.others) others_.push_back(at(number));
-  for (const std::vector<RoutePattern::Choice>& list : pattern.lists) {
+  for (const std::vector<RoutePattern::PatternChoice>& list : pattern.lists) {
     std::vector<Choice>& choices = choices_.emplace_back();
     choices.reserve(list.size());
-    for (const RoutePattern::Choice& choice : list)
+    for (const RoutePattern::PatternChoice& choice : list)
       choices.push_back({choice.end, choice.others == 0 ? at(choice.first) : nullptr,
                          at(choice.first), choice.others, choice.begin_others});
   }
   for (std::size_t o = 0; o < operation_count; ++o)
     for (std::size_t c = 0; c < type_class_count; ++c) {
-      const RoutePattern::Cell& cell = pattern.rows[o][c];
+      const RoutePattern::PatternCell& cell = pattern.rows[o][c];
       rows_[o].cells[c] = {choices_[cell.by_size].data(), choices_[cell.without_size].data()};
       rows_[o].by_type = rows_[o].by_type || cell != pattern.rows[o][0];
     }

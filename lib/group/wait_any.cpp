@@ -76,7 +76,7 @@ std::optional<std::size_t> wait_any(std::span<Work> works, Deadline::Duration ti
     return false;
   };
   if (ended == works.end()) {
-    WaitPoint point = point_of(operations, runtime->facts.rank);
+    WaitPoint point = point_of(operations, runtime->rank);
     point.limit = TimeLimit::argument;
     monitor.wait(look, point, Deadline{timeout});
   }

@@ -76,7 +76,7 @@ GroupFamily GroupFamily::ring(std::string name, const Layout& layout, std::size_
   family.group_size_ = 2;
   family.all_ = layout.ranks();
   family.starts_ = RankSet::strided(layout.offset(), layout.ranks().modes());
-  family.ring_ = Ring{d.size, d.stride, weight};
+  family.ring_ = RingOfPairs{d.size, d.stride, weight};
   return family;
 }
 

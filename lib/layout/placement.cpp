@@ -33,7 +33,7 @@ std::optional<std::int32_t> Placement::cores(std::int32_t node) const {
 std::optional<bool> Placement::has_own_cores(const RankSet& group) const {
   if (!knows_cores_) return std::nullopt;
   return std::ranges::all_of(group, [&](Rank rank) {
-    const Node& here = nodes_[static_cast<std::size_t>(node(rank))];
+    const NodeSize& here = nodes_[static_cast<std::size_t>(node(rank))];
     return here.ranks <= here.cores;
   });
 }

@@ -81,8 +81,9 @@ struct ChosenDevice {
 };
 
 // Chooses a device for this rank. No other rank may use it, unless the options allow sharing.
-ChosenDevice choose_device(const MeshOptions& options, const Placement& placement,
-                           ControlPlane& control, int visible_devices, int nccl_version) {
+ChosenDevice choose_device(const MeshOptions& options, ControlPlane& control, int visible_devices,
+                           int nccl_version) {
+  const Placement& placement = control.placement;
   const Participants all = control.all();
   std::string failure;
   device::Claim claim;
@@ -137,7 +138,6 @@ void report_environment(const ControlPlane& control, const nccl::Library& librar
 }
 
 DeviceBackendOrReason open_backend(const MeshOptions& options, const LocalDevices& local,
-                                   const Placement& placement,
                                    std::shared_ptr<ControlPlane> control) {
   if (local.has_broken_driver())
     control->log(LogLevel::warning, fmt::format("the mesh uses no devices on rank {}: {}",
@@ -145,7 +145,7 @@ DeviceBackendOrReason open_backend(const MeshOptions& options, const LocalDevice
   if (local.library == nullptr) return {nullptr, local.why_not};
   report_environment(*control, *local.library);
   ChosenDevice chosen =
-      choose_device(options, placement, *control, local.cuda.devices, local.library->version());
+      choose_device(options, *control, local.cuda.devices, local.library->version());
   device::load_kernels();  // before NCCL's first operation
   return {std::make_unique<NcclBackend>(*local.library, std::move(chosen.claim),
                                         std::move(chosen.compute_capabilities), std::move(control)),
@@ -156,13 +156,12 @@ DeviceBackendOrReason open_backend(const MeshOptions& options, const LocalDevice
 
 DeviceProbe probe_devices(const MeshOptions& options) {
   if (options.devices == DeviceUse::off)
-    return {{}, [](const Placement&, const std::shared_ptr<ControlPlane>&) {
+    return {{}, [](const std::shared_ptr<ControlPlane>&) {
               return DeviceBackendOrReason{nullptr, "MeshOptions::devices is off"};
             }};
   const LocalDevices local;
-  return {agreement_on(options, local),
-          [options, local](const Placement& placement, std::shared_ptr<ControlPlane> control) {
-            return open_backend(options, local, placement, std::move(control));
+  return {agreement_on(options, local), [options, local](std::shared_ptr<ControlPlane> control) {
+            return open_backend(options, local, std::move(control));
           }};
 }
 

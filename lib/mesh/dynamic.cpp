@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include "detail/communicators.hpp"
 #include "detail/open_record.hpp"
 #include "detail/state.hpp"
 #include "rankmesh/group/detail/group_access.hpp"
@@ -21,25 +20,21 @@ detail::GroupDescription describe(const detail::MeshState& state, std::string na
   group.identity = name;
   group.names = {name};
   group.name = std::move(name);
-  group.nodes = state.placement.nodes_of(ranks);
-  group.has_own_cores = state.placement.has_own_cores(ranks).value_or(true);
+  group.nodes = state.control->placement.nodes_of(ranks);
+  group.has_own_cores = state.control->placement.has_own_cores(ranks).value_or(true);
   group.ranks = std::move(ranks);
   group.timeout = state.control->timeout;
   return group;
 }
 
-// Opens the group's device transport. Only the members take part, so they compare their values on
-// their own communicator. Returns null if the mesh has no devices.
+// Opens the group's device transport. Returns null if the mesh has no devices.
 std::unique_ptr<DeviceTransport> open_device(detail::MeshState& state,
                                              const detail::GroupDescription& group,
-                                             const mpi::CommunicatorView& comm) {
+                                             const Participants& members) {
   if (state.device == nullptr) return nullptr;
   if (group.ranks.size() == 1) return state.device->open_alone(group);
-  WaitMonitor monitor{comm, WaitMonitor::Audience::own, state.control->names.among(group.ranks)};
-  monitor.set_context(state.control->context());
-  const Participants members{comm, &monitor, state.control->timeout};
   detail::DeviceOpening wanted;
-  wanted.groups.push_back({.group = &group, .comm = comm, .options = {}});
+  wanted.groups.push_back({.group = &group, .comm = members.comm, .options = {}});
   std::string failure;
   try {
     state.device->drain(state.deadline());
@@ -50,32 +45,20 @@ std::unique_ptr<DeviceTransport> open_device(detail::MeshState& state,
   return std::move(state.device->open(wanted, members).groups.front());
 }
 
-// Opens the transports of the program. The members compare their values on their own communicator.
-detail::ProgramTransports open_own_transports(detail::MeshState& state,
-                                              const detail::GroupDescription& group,
-                                              const mpi::CommunicatorView& comm) {
-  if (state.options.transports.empty() || group.ranks.size() == 1) return {};
-  WaitMonitor monitor{comm, WaitMonitor::Audience::own, state.control->names.among(group.ranks)};
-  monitor.set_context(state.control->context());
-  return std::move(detail::open_program_transports(
-                       state.options,
-                       {detail::transport_group(group, comm, *state.control, state.options)},
-                       {comm, &monitor, state.control->timeout})
-                       .front());
+detail::Recordings recordings_of(const detail::MeshState& state,
+                                 const detail::GroupDescription& group) {
+  return detail::recordings_of(*state.control, group,
+                               state.device != nullptr || !state.options.transports.empty());
 }
 
-std::shared_ptr<GroupCoordinator> add_dynamic(
-    detail::MeshState& state, detail::GroupDescription group, detail::GroupCommunicator comm,
-    detail::SharedTransport shared, std::unique_ptr<DeviceTransport> device,
-    detail::Recordings recordings, detail::ProgramTransports own) {
-  std::string name = group.name;
-  detail::HostTransports host = detail::host_transports(
-      group, comm.view, state.options, *state.control, std::move(shared), std::move(own));
-  const auto& connection = state.connections.emplace_back(std::make_shared<detail::Connection>(
-      std::move(group), std::move(comm.owned), comm.view, std::move(host), std::move(device),
-      std::move(recordings)));
+std::shared_ptr<GroupCoordinator> add_dynamic(detail::MeshState& state,
+                                              std::shared_ptr<detail::Connection> connection,
+                                              std::unique_ptr<DeviceTransport> device) {
+  connection->open_device(std::move(device));
+  state.connections.push_back(connection);
+  const std::string name = connection->group.name;
   return state.dynamic.emplace_back(
-      detail::GroupAccess::make(std::move(name), connection, state.runtime));
+      detail::GroupAccess::make(name, std::move(connection), state.runtime));
 }
 
 std::string name_or_default(const std::string& name, const RankSet& ranks) {
@@ -115,13 +98,22 @@ std::shared_ptr<GroupCoordinator> open_dynamic(detail::MeshState& state, RankSet
     memory.map({of_first});
   }
   detail::GroupCommunicator comm = detail::make_communicator(group, state.control->comm());
-  detail::Recordings recordings = detail::recordings_of(
-      *state.control, group, state.device != nullptr || !state.options.transports.empty());
+  // Only the members take part in what follows, so they compare their values on their own
+  // communicator.
+  WaitMonitor monitor{comm.view, WaitMonitor::Audience::own,
+                      state.control->names.among(group.ranks), state.control.get()};
+  const Participants members{comm.view, &monitor, state.control->timeout};
+  detail::Recordings recordings = recordings_of(state, group);
   auto shared = state.shared->make_dynamic_transport(group, comm.view, memory, recordings.host);
-  auto device = open_device(state, group, comm.view);
-  auto own = open_own_transports(state, group, comm.view);
-  return add_dynamic(state, std::move(group), std::move(comm), std::move(shared), std::move(device),
-                     std::move(recordings), std::move(own));
+  auto device = open_device(state, group, members);
+  auto own = detail::open_program_transports(
+      state.options, {detail::transport_group(group, comm.view, *state.control, state.options)},
+      members);
+  return add_dynamic(
+      state,
+      detail::connect(std::move(group), std::move(comm), state.options, *state.control,
+                      std::move(shared), std::move(own.front()), std::move(recordings)),
+      std::move(device));
 }
 
 // Returns the members of a communicator as ranks of the mesh.
@@ -180,7 +172,7 @@ std::shared_ptr<GroupCoordinator> Mesh::adopt(MPI_Comm comm, std::string name, n
   detail::MeshState& state = open_state("adopt");
   if (nccl != nullptr && state.device == nullptr)
     throw NoDeviceError{fmt::format("adopt '{}' cannot use an NCCL communicator: {}", name,
-                                    state.runtime->facts.why_no_device),
+                                    state.runtime->why_no_device),
                         "adopt the MPI communicator alone"};
   const detail::CallLock lock{*state.runtime};
   const mpi::CommunicatorView view{comm};
@@ -190,12 +182,13 @@ std::shared_ptr<GroupCoordinator> Mesh::adopt(MPI_Comm comm, std::string name, n
   auto device =
       nccl == nullptr ? nullptr : state.device->adopt(group, view, nccl, calls == NcclCalls::block);
   group.is_adopted = true;
+  detail::Recordings recordings = recordings_of(state, group);
   // adopt() is local, so the members cannot create shared memory here.
-  detail::SharedTransport shared{nullptr, "it was adopted"};
-  detail::Recordings recordings = detail::recordings_of(
-      *state.control, group, state.device != nullptr || !state.options.transports.empty());
-  return add_dynamic(state, std::move(group), {{}, view}, std::move(shared), std::move(device),
-                     std::move(recordings), {.why_not = "it was adopted"});
+  return add_dynamic(state,
+                     detail::connect(std::move(group), {{}, view}, state.options, *state.control,
+                                     {nullptr, "it was adopted"}, {.why_not = "it was adopted"},
+                                     std::move(recordings)),
+                     std::move(device));
 }
 
 }  // namespace rankmesh

@@ -7,48 +7,56 @@
 #include "rankmesh/base/hash.hpp"
 #include "rankmesh/transport/local_transport.hpp"
 #include "rankmesh/transport/mpi_transport.hpp"
-#include "transport/detail/barrier_guard.hpp"
 #include "transport/detail/exchange_guard.hpp"
 #include "transport/detail/guarded_transport.hpp"
 
 namespace rankmesh::detail {
+
+GroupMembers group_members(const GroupDescription& group, const ControlPlane& control) {
+  return {group.ranks, control.names, group.names,
+          GroupKey{hash_bytes(group.identity + group.ranks.to_string()).low, control.key_of_mesh}};
+}
+
+namespace {
 
 HostTransports host_transports(const GroupDescription& group, const mpi::CommunicatorView& comm,
                                const MeshOptions& options, const ControlPlane& control,
                                SharedTransport shared, ProgramTransports own) {
   HostTransports transports;
   if (group.ranks.size() == 1) {
-    transports.list.push_back(std::make_unique<LocalTransport>());
+    auto local = std::make_unique<LocalTransport>();
+    transports.calls = &local->calls();
+    transports.list.push_back(std::move(local));
     return transports;
   }
   transports.to_itself = std::make_unique<LocalTransport>();
   const bool checks = options.check.value_or(false);
   ShmTransport* const memory = shared.transport.get();
-  const GroupMembers members{
-      group.ranks, control.names, group.names,
-      GroupKey{hash_bytes(group.identity + group.ranks.to_string()).low, control.key_of_mesh}};
+  const GroupMembers members = group_members(group, control);
   GroupGuard& guard = transports.guard;
   NoteGuard* notes = nullptr;
-  std::unique_ptr<Transport> mpi = std::make_unique<MpiTransport>(comm, options.largest_count);
   if (memory != nullptr)
     guard.collectives = memory;
   else if (checks)
     guard.collectives = notes = &guard.create<ExchangeGuard>(comm, members);
   else
-    guard.collectives = notes =
-        &guard.create<BarrierGuard>(comm, members, static_cast<MpiTransport&>(*mpi));
+    guard.collectives = notes = &guard.create<NoteGuard>(comm, members);
+  transports.calls = &guard.collectives->calls();
   if (memory != nullptr || checks || shared.levels) guard.all.push_back(guard.collectives);
   if (checks) guard.all.push_back(guard.messages = &guard.create<MessageGuard>(comm, members));
   guard.compares_on_device = checks;
   guard.tells_who_leaves = memory != nullptr || checks;
-  if (memory != nullptr || checks)
-    mpi = std::make_unique<GuardedTransport>(std::move(mpi), guard.collectives, guard.messages,
-                                             options.deadline.has_value());
+  const bool is_guarded = memory != nullptr || checks;
+  std::unique_ptr<Transport> mpi = std::make_unique<MpiTransport>(
+      comm, options.largest_count, is_guarded ? nullptr : &guard.collectives->calls());
   if (memory != nullptr && checks)
     memory->leave_messages_to_others(
         "the option check compares messages on both members, over MPI");
   else if (memory != nullptr)
     memory->carry_large_messages_by(*mpi);
+  if (is_guarded)
+    mpi = std::make_unique<GuardedTransport>(std::move(mpi), guard.collectives, guard.messages,
+                                             options.deadline.has_value());
   transports.list.push_back(std::move(mpi));
   if (memory != nullptr)
     transports.list.push_back(std::move(shared.transport));
@@ -63,6 +71,18 @@ HostTransports host_transports(const GroupDescription& group, const mpi::Communi
   }
   add_program_transports(transports, std::move(own), comm, options);
   return transports;
+}
+
+}  // namespace
+
+std::shared_ptr<Connection> connect(GroupDescription group, GroupCommunicator comm,
+                                    const MeshOptions& options, const ControlPlane& control,
+                                    SharedTransport shared, ProgramTransports own,
+                                    Recordings recordings) {
+  HostTransports host =
+      host_transports(group, comm.view, options, control, std::move(shared), std::move(own));
+  return std::make_shared<Connection>(std::move(group), std::move(comm.owned), comm.view,
+                                      std::move(host), nullptr, std::move(recordings));
 }
 
 }  // namespace rankmesh::detail

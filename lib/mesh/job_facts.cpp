@@ -22,8 +22,8 @@
 namespace rankmesh::detail {
 namespace {
 
-// What each rank tells rank 0.
-struct RankFacts {
+// What each rank tells rank 0 about itself.
+struct Introduction {
   Hash128 node;
   Agreement::Summary devices;
   std::uint64_t has_sent = 0;  // messages on the communicator of the program
@@ -41,13 +41,13 @@ struct NodeOfRank {
   std::int32_t cores = 0;
 };
 
-RankFacts own_facts() {
+Introduction own_facts() {
   std::array<char, 256> host{};
   ::gethostname(host.data(), host.size() - 1);
   const auto boot = own_boot();
   std::string node{host.data()};
   node.append(reinterpret_cast<const char*>(boot.data()), sizeof boot);
-  RankFacts facts{.node = hash_bytes(node), .devices = {}, .has_sent = 0, .cores = {}};
+  Introduction facts{.node = hash_bytes(node), .devices = {}, .has_sent = 0, .cores = {}};
   CPU_ZERO(&facts.cores);
   if (::sched_getaffinity(0, sizeof facts.cores, &facts.cores) != 0)
     for (long i = 0; i < ::sysconf(_SC_NPROCESSORS_ONLN); ++i) CPU_SET(i, &facts.cores);
@@ -55,14 +55,14 @@ RankFacts own_facts() {
 }
 
 // The number of cores of a node is that of the cores on which at least one of its ranks may run.
-std::vector<NodeOfRank> nodes_of(const std::vector<RankFacts>& facts) {
+std::vector<NodeOfRank> nodes_of(const std::vector<Introduction>& facts) {
   struct Node {
     std::int32_t number = 0;
     cpu_set_t cores;
   };
   std::map<Hash128, Node> nodes;
   std::vector<const Node*> node_of;
-  for (const RankFacts& one : facts) {
+  for (const Introduction& one : facts) {
     const auto number = static_cast<std::int32_t>(nodes.size());
     Node& node = nodes.try_emplace(one.node, Node{number, one.cores}).first->second;
     CPU_OR(&node.cores, &node.cores, &one.cores);
@@ -73,10 +73,10 @@ std::vector<NodeOfRank> nodes_of(const std::vector<RankFacts>& facts) {
   return result;
 }
 
-Heading heading_of(const std::vector<RankFacts>& facts) {
+Heading heading_of(const std::vector<Introduction>& facts) {
   const Agreement::Summary& first = facts.front().devices;
-  const auto has_sent = [](const RankFacts& one) { return one.has_sent != 0; };
-  const auto agrees = [&](const RankFacts& one) {
+  const auto has_sent = [](const Introduction& one) { return one.has_sent != 0; };
+  const auto agrees = [&](const Introduction& one) {
     return one.devices == first && one.devices.has_failed == 0;
   };
   return {.key_of_mesh = random_bits(),
@@ -86,35 +86,33 @@ Heading heading_of(const std::vector<RankFacts>& facts) {
 
 }  // namespace
 
-JobFacts gather_facts(const Participants& participants, const Agreement::Summary& devices,
-                      const std::vector<std::int64_t>& reorder) {
+void gather_facts(ControlPlane& control, DeviceProbe& devices,
+                  const std::vector<std::int64_t>& reorder) {
   struct Exchange {
-    RankFacts mine;
-    std::vector<RankFacts> all;  // on rank 0
+    Introduction mine;
+    std::vector<Introduction> all;  // on rank 0
     std::vector<std::byte> result;
   };
-  MPI_Comm comm = participants.comm.native();
-  const auto size = static_cast<std::size_t>(participants.comm.size());
+  MPI_Comm comm = control.comm().native();
+  const auto size = static_cast<std::size_t>(control.comm().size());
   const WaitPoint point =
-      WaitPoint::of_all(participants.comm.size(), "the creation of the control communicator");
+      WaitPoint::of_all(control.comm().size(), "the creation of the control communicator");
   MpiMemory<Exchange> exchange;
   MPI_Request request = MPI_REQUEST_NULL;
-  const auto wait = [&] {
-    exchange.wait(request, *participants.monitor, point, participants.deadline());
-  };
+  const auto wait = [&] { exchange.wait(request, control.monitor, point, control.deadline()); };
   exchange->mine = own_facts();
-  exchange->mine.devices = devices;
-  exchange->mine.has_sent = participants.monitor->has_sent() ? 1 : 0;
-  const bool is_first = participants.comm.rank() == 0;
+  exchange->mine.devices = devices.agreement.summary();
+  exchange->mine.has_sent = control.monitor.has_sent() ? 1 : 0;
+  const bool is_first = control.comm().rank() == 0;
   if (is_first) exchange->all.resize(size);
-  mpi::check(MPI_Igather(&exchange->mine, sizeof(RankFacts), MPI_BYTE, exchange->all.data(),
-                         sizeof(RankFacts), MPI_BYTE, 0, comm, &request),
+  mpi::check(MPI_Igather(&exchange->mine, sizeof(Introduction), MPI_BYTE, exchange->all.data(),
+                         sizeof(Introduction), MPI_BYTE, 0, comm, &request),
              "MPI_Igather");
   wait();
   exchange->result.resize(sizeof(Heading) + size * sizeof(NodeOfRank));
   std::byte* const body = exchange->result.data() + sizeof(Heading);
   if (is_first) {
-    std::vector<RankFacts> all = exchange->all;
+    std::vector<Introduction> all = exchange->all;
     for (std::size_t k = 0; k < reorder.size(); ++k)
       all[k] = exchange->all[static_cast<std::size_t>(reorder[k])];
     const Heading heading = heading_of(all);
@@ -129,17 +127,16 @@ JobFacts gather_facts(const Participants& participants, const Agreement::Summary
   std::memcpy(&heading, exchange->result.data(), sizeof heading);
   std::vector<NodeOfRank> nodes(size);
   std::memcpy(nodes.data(), body, size * sizeof(NodeOfRank));
-  if (heading.any_has_sent != 0)
-    participants.monitor->receive_leftovers(point, participants.deadline());
+  if (heading.any_has_sent != 0) control.monitor.receive_leftovers(point, control.deadline());
   std::vector<std::int32_t> numbers;
   std::vector<std::int32_t> cores;
   for (const NodeOfRank& node : nodes) {
     numbers.push_back(node.number);
     cores.push_back(node.cores);
   }
-  return {.placement = Placement{numbers, cores},
-          .key_of_mesh = heading.key_of_mesh,
-          .agree_on_devices = heading.agree_on_devices != 0};
+  control.placement = Placement{numbers, cores};
+  control.key_of_mesh = heading.key_of_mesh;
+  devices.is_agreed = heading.agree_on_devices != 0;
 }
 
 }  // namespace rankmesh::detail

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "rankmesh/base/launcher.hpp"
+#include "rankmesh/mpi/environment.hpp"
 #include "rankmesh/mpi/error.hpp"
 
 namespace rankmesh::detail {
@@ -16,10 +17,7 @@ std::optional<LauncherMismatch> mismatch_of_world() {
   int ranks = 0;
   mpi::check(MPI_Comm_size(MPI_COMM_WORLD, &ranks), "MPI_Comm_size");
   if (ranks != 1) return std::nullopt;
-  char library[MPI_MAX_LIBRARY_VERSION_STRING];
-  int length = 0;
-  mpi::check(MPI_Get_library_version(library, &length), "MPI_Get_library_version");
-  return launcher_mismatch(ranks, {library, static_cast<std::size_t>(length)});
+  return launcher_mismatch(ranks, mpi::library_text());
 }
 
 }  // namespace
@@ -41,7 +39,7 @@ void warn_of_launcher(const ControlPlane& control) {
   const std::string text = fmt::format("{}; {}", mismatch->message, mismatch->hint);
   static std::atomic_flag is_reported;  // once, however many meshes the program opens
   if (launcher_rank().value_or(0) == 0 && !is_reported.test_and_set())
-    control.context()->log->report(text);
+    control.log()->report(text);
   else
     control.log(LogLevel::warning, text);
 }

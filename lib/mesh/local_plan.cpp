@@ -13,7 +13,7 @@
 #include "detail/launcher_hint.hpp"
 #include "detail/state.hpp"
 #include "rankmesh/base/hash.hpp"
-#include "rankmesh/mpi/error.hpp"
+#include "rankmesh/mpi/environment.hpp"
 #include "rankmesh/spec/routes.hpp"
 #include "rankmesh/version.hpp"
 
@@ -82,13 +82,6 @@ std::string routes_text(const RouteTable& routes) {
   return text + "then the default rules";
 }
 
-std::string mpi_library() {
-  char text[MPI_MAX_LIBRARY_VERSION_STRING];
-  int length = 0;
-  mpi::check(MPI_Get_library_version(text, &length), "MPI_Get_library_version");
-  return {text, static_cast<std::size_t>(length)};
-}
-
 }  // namespace
 
 LocalPlan plan_locally(int ranks, MeshOptions& options, const std::function<MeshSpec()>& parse) {
@@ -130,7 +123,7 @@ Agreement agreement_on(const LocalPlan& local, int ranks, const std::string& des
   }
   agreement.add("size of the world", fmt::format("{}", ranks));
   agreement.add("rankmesh", version_string());
-  agreement.add("MPI library", mpi_library());
+  agreement.add("MPI library", mpi::library_text());
   agreement.add("timeout", fmt::format("{} s", local.timeout.count()));
   agreement.add("option deadline",
                 options.deadline ? fmt::format("{} s", options.deadline->count()) : "none");

@@ -100,7 +100,7 @@ GroupCoordinator& Mesh::duplicate(std::string_view name, std::string_view key) {
 }
 
 std::optional<int> Mesh::device() const {
-  return state().device == nullptr ? std::nullopt : state().runtime->facts.device;
+  return state().device == nullptr ? std::nullopt : state().runtime->device;
 }
 
 void Mesh::progress() {
@@ -136,22 +136,22 @@ std::byte* Mesh::allocate_on_device(std::size_t count, std::size_t size_of_eleme
   const std::size_t bytes = symmetric_bytes(*state.plan, count, size_of_element, names);
   if (state.device == nullptr)
     throw NoDeviceError{fmt::format("allocate_symmetric cannot allocate device memory: {}",
-                                    state.runtime->facts.why_no_device),
+                                    state.runtime->why_no_device),
                         "use host memory, or a machine with CUDA and NCCL"};
   std::vector<std::shared_ptr<detail::Connection>> members = connections_of(state, names);
   std::erase_if(members, [](const auto& connection) { return connection->size() == 1; });
   return state.device->allocate_symmetric(bytes, {names.begin(), names.end()}, members);
 }
 
-const std::string& Mesh::why_no_device() const { return state().runtime->facts.why_no_device; }
+const std::string& Mesh::why_no_device() const { return state().runtime->why_no_device; }
 
 const MeshPlan& Mesh::plan() const { return *state().plan; }
-Rank Mesh::rank() const { return state().runtime->facts.rank; }
+Rank Mesh::rank() const { return state().runtime->rank; }
 std::int64_t Mesh::size() const { return state().plan->world_size(); }
 Coordinate Mesh::coordinate(std::string_view dimension) const {
   return plan().coordinate(rank(), dimension);
 }
-const Placement& Mesh::placement() const { return state().placement; }
+const Placement& Mesh::placement() const { return state().control->placement; }
 bool Mesh::is_closed() const { return state_ == nullptr || state_->runtime->is_closed; }
 
 }  // namespace rankmesh

@@ -45,10 +45,8 @@ NcclBackend::NcclBackend(const nccl::Library& library, device::Claim claim,
       control_{std::move(control)},
       context_{std::make_shared<NcclContext>(
           library, std::move(claim), std::move(compute_capabilities),
-          [wait_context = control_->context()](auto& text) {
-            (*wait_context->log)(LogLevel::warning, text);
-          },
-          [wait_context = control_->context()](auto& text) { wait_context->log->report(text); })} {}
+          [log = control_->log()](auto& text) { (*log)(LogLevel::warning, text); },
+          [log = control_->log()](auto& text) { log->report(text); })} {}
 
 OpenedDevices NcclBackend::open(const DeviceOpening& wanted, const Participants& participants) {
   attempts_ = highest_of(attempts_, participants) + 1;
@@ -83,7 +81,7 @@ std::unique_ptr<DeviceTransport> NcclBackend::adopt(const GroupDescription& grou
 void NcclBackend::drain(const Deadline& deadline) {
   device::require_current(device_);
   nccl::Batch::require_no_other(nullptr);
-  const AtPoll at_poll{control_->context()->lock};  // the operations of this mesh advance, too
+  const AtPoll at_poll{control_->lock};  // the operations of this mesh advance, too
   device::drain(deadline);
 }
 

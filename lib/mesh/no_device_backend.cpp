@@ -1,25 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "detail/device_backend.hpp"
-#include "detail/device_libraries.hpp"
 
 namespace rankmesh::detail {
-namespace {
-
-constexpr const char* reason = "this rankmesh was built without the headers of CUDA and NCCL";
-
-}  // namespace
 
 DeviceProbe probe_devices(const MeshOptions&) {
-  return {{}, [](const Placement&, const std::shared_ptr<ControlPlane>&) {
-            return DeviceBackendOrReason{nullptr, reason};
+  return {{}, [](const std::shared_ptr<ControlPlane>&) {
+            return DeviceBackendOrReason{
+                nullptr, "this rankmesh was built without the headers of CUDA and NCCL"};
           }};
 }
-
-std::vector<LibraryInfo> device_libraries() {
-  return {
-      {"CUDA runtime", "", "", reason}, {"CUDA driver", "", "", reason}, {"NCCL", "", "", reason}};
-}
-
-VisibleDevices visible_devices() { return {{}, reason}; }
 
 }  // namespace rankmesh::detail

@@ -43,7 +43,7 @@ void SegmentCreation::map(const Announcements& announced) {
   files_[tried_.front()].announce_mapping();
 }
 
-std::vector<NodeSegment> SegmentCreation::finish(NodeMembers& node, bool have_met) {
+std::vector<NodeSegment> SegmentCreation::finish(NodeMessages& node, bool have_met) {
   settle(node, have_met);
   if (has_failed()) {
     map(node.from_first(begin(SharedSegment::Backing::named), activity()));
@@ -65,7 +65,7 @@ std::vector<NodeSegment> SegmentCreation::finish(NodeMembers& node, bool have_me
 
 // Finds out whether all ranks have mapped the segments. A rank that has failed sends its errors to
 // the first rank. All others are counted in the memory.
-void SegmentCreation::settle(NodeMembers& node, bool have_met) {
+void SegmentCreation::settle(NodeMessages& node, bool have_met) {
   if (tried_.empty()) return;
   const auto ranks = static_cast<std::size_t>(node.size());
   if (errors_ == Errors{} && have_met && files_[tried_.front()].is_mapped_by(ranks)) return;
@@ -75,7 +75,7 @@ void SegmentCreation::settle(NodeMembers& node, bool have_met) {
 }
 
 // Waits for the others. The first rank tells all if a rank has failed.
-void SegmentCreation::meet(NodeMembers& node) {
+void SegmentCreation::meet(NodeMessages& node) {
   const SegmentFile& counted = files_[tried_.front()];
   int mapped = node.size();  // without those that are known to have failed
   const auto have_met = [&] { return counted.is_mapped_by(static_cast<std::size_t>(mapped)); };
@@ -92,10 +92,11 @@ void SegmentCreation::meet(NodeMembers& node) {
   if (mapped < node.size()) (void)node.from_first(worst_, activity());
 }
 
-std::vector<Rank> ranks_of_node(const Placement& placement, Rank self) {
+std::vector<Rank> ranks_of_node(const ControlPlane& control) {
+  const Placement& placement = control.placement;
   std::vector<Rank> ranks;
   for (std::int64_t r = 0; r < placement.world_size(); ++r)
-    if (placement.node(r) == placement.node(self)) ranks.emplace_back(r);
+    if (placement.node(r) == placement.node(control.rank())) ranks.emplace_back(r);
   return ranks;
 }
 
@@ -108,11 +109,11 @@ NodeSegment::~NodeSegment() {
   if (descriptor >= 0) ::close(descriptor);
 }
 
-std::vector<NodeSegment> make_node_segments(ControlPlane& control, const Placement& placement,
+std::vector<NodeSegment> make_node_segments(ControlPlane& control,
                                             const std::vector<SegmentRequest>& requests) {
   if (std::ranges::none_of(requests, [](const SegmentRequest& r) { return r.bytes > 0; }))
     return std::vector<NodeSegment>(requests.size());
-  NodeMembers node{control, placement};
+  NodeMessages node{control};
   SegmentCreation creation{requests, node.is_first()};
   creation.map(node.from_first(creation.begin(), requests.back().activity));
   return creation.finish(node, false);

@@ -16,7 +16,7 @@
 #include "detail/open_record.hpp"
 #include "detail/state.hpp"
 #include "rankmesh/group/detail/group_access.hpp"
-#include "rankmesh/mesh/libraries.hpp"
+#include "rankmesh/mesh/routes_machine.hpp"
 
 namespace rankmesh::detail {
 namespace {
@@ -30,24 +30,18 @@ mpi::Communicator communicator_of_mesh(const mpi::CommunicatorView& world,
   return mpi::split(world, 0, static_cast<int>(own - reorder.begin()));
 }
 
-// Verifies that all ranks pass the same mesh, gathers their facts, and duplicates the program's
-// communicator. rankmesh has no communicator yet, so the ranks exchange their messages on the
-// program's.
-std::shared_ptr<ControlPlane> make_control(const mpi::CommunicatorView& world,
-                                           const LocalPlan& local, const std::string& description,
-                                           const MeshOptions& options,
-                                           std::optional<JobFacts>& facts) {
+// Brings all ranks together: verifies that they pass the same mesh, gathers their facts, and
+// duplicates the program's communicator, on which they exchange their messages until then.
+std::shared_ptr<ControlPlane> make_control(const mpi::CommunicatorView& world, LocalPlan& local,
+                                           const std::string& description,
+                                           const MeshOptions& options) {
   const RankNames names = local.plan ? RankNames{local.plan} : RankNames{};
-  const RankNames names_in_world = options.reorder.empty() ? names : RankNames{};
-  WaitContext context{.board = {},
-                      .log = std::make_shared<const Log>(options.log, local.settings.log),
-                      .stall = local.stall};
-  WaitMonitor monitor{world, WaitMonitor::Audience::shared, names_in_world};
-  monitor.set_context(std::make_shared<const WaitContext>(context));
-  const Deadline deadline{local.timeout};
+  auto control = std::make_shared<ControlPlane>(
+      world, options.reorder.empty() ? names : RankNames{}, local.timeout, local.stall,
+      std::make_shared<const Log>(options.log, local.settings.log));
   try {
-    agreement_on(local, world.size(), description, options)
-        .verify(world, monitor, "the mesh's first collective", deadline);
+    control->all().verify("the mesh's first collective",
+                          agreement_on(local, world.size(), description, options));
   } catch (const MismatchError& mismatch) {
     // If the description is invalid in the same way on all ranks, they throw the SpecError itself.
     if (local.failure && mismatch.is_common()) std::rethrow_exception(local.failure);
@@ -56,91 +50,86 @@ std::shared_ptr<ControlPlane> make_control(const mpi::CommunicatorView& world,
   // The functions of MPI that create communicators block for ever if a rank is missing. So all
   // ranks first wait for each other with a deadline. Afterwards the program may receive any message
   // on its communicator.
-  facts = gather_facts({world, &monitor, local.timeout}, local.devices.agreement.summary(),
-                       options.reorder);
-  auto control = std::make_shared<ControlPlane>(communicator_of_mesh(world, options.reorder), names,
-                                                local.timeout, std::move(context));
-  control->key_of_mesh = facts->key_of_mesh;
+  gather_facts(*control, local.devices, options.reorder);
+  control->move_to(communicator_of_mesh(world, options.reorder), names);
   return control;
 }
 
 // Warns on rank 0 if the rules were measured on another machine.
-void warn_of_other_machine(const ControlPlane& control, const RouteTable& routes,
-                           const Placement& placement) {
+void warn_of_other_machine(const ControlPlane& control, const RouteTable& routes) {
   if (control.rank() != Rank{0}) return;
-  const std::string here = routes_machine(placement.cores(placement.node(control.rank())).value());
+  const std::int32_t node = control.placement.node(control.rank());
+  const std::string here = routes_machine(control.placement.cores(node).value());
   for (const RouteMachine& machine : routes.machines())
     if (machine.text != here)
-      control.context()->log->report(
+      control.log()->report(
           fmt::format("{}: the routes were measured on another machine ({}) than this one ({}): "
                       "measure them here with meshinfo tune",
                       machine.origin, machine.text, here));
 }
 
-// The devices of the groups of this rank.
-struct OpenDevices {
-  std::unique_ptr<DeviceBackend> backend;
-  std::string why_not;
-  std::vector<std::unique_ptr<DeviceTransport>> transports;  // one per group; null if it has none
-  std::vector<bool> has_split;                               // per family
-};
-
-// Chooses the device of every rank. Collective over the mesh.
-OpenDevices choose_devices(const DeviceProbe& probe, const JobFacts& facts,
-                           const std::shared_ptr<ControlPlane>& control) {
-  if (!facts.agree_on_devices) control->all().verify("the choice of devices", probe.agreement);
-  auto [backend, why_not] = probe.open(facts.placement, control);
-  return {std::move(backend), std::move(why_not), {}, {}};
+// Shares the memory of the node: opens the board in it, and makes what gives groups their memory.
+std::unique_ptr<SharedMemoryBackend> share_memory(const std::shared_ptr<ControlPlane>& control,
+                                                  const MeshPlan& plan, const Settings& settings) {
+  SegmentLayout layout{plan, ranks_of_node(*control).size()};
+  std::shared_ptr<NodeMemory> memory;
+  std::vector<NodeSegment> segments = make_node_segments(
+      *control, {board_request(*control),
+                 SharedMemoryBackend::request(layout, *control, settings.single_copy, memory)});
+  // Try to read the memory of the others now. Their results arrive while the board is opened.
+  if (segments[1].segment) (void)memory->advance();
+  control->open_board(open_board(std::move(segments[0]), *control),
+                      settings.watchdog.value_or(true));
+  return std::make_unique<SharedMemoryBackend>(std::move(layout), std::move(segments[1]),
+                                               std::move(memory), control);
 }
 
-// Opens the device transports of the groups. Collective over the mesh.
-void open_transports(OpenDevices& devices, const MeshPlan& plan, const ConnectionPlan& connections,
-                     const std::vector<GroupCommunicator>& comms,
-                     const std::shared_ptr<ControlPlane>& control) {
-  devices.transports.resize(connections.groups.size());
-  devices.has_split.resize(plan.families().size());
-  if (devices.backend == nullptr) return;
-  std::vector<bool> asked;
-  for (std::size_t f = 0; f < plan.families().size(); ++f) asked.push_back(!plan.options(f).lazy);
-  std::vector<DeviceCandidate> candidates;
-  for (std::size_t g = 0; g < connections.groups.size(); ++g)
-    candidates.push_back({&connections.groups[g], comms[g].view, nullptr});
-  const DeviceOpening wanted =
-      device_opening(plan, control->rank(), candidates, asked, devices.has_split);
-  OpenedDevices opened = devices.backend->open(wanted, control->all());
-  for (std::size_t i = 0; i < opened.groups.size(); ++i)
-    devices.transports[wanted.groups[i].order] = std::move(opened.groups[i]);
-  for (std::size_t i = 0; i < opened.children.size(); ++i)
-    if (wanted.splits[i].child)
-      devices.transports[wanted.splits[i].child->order] = std::move(opened.children[i]);
-  devices.has_split = std::move(asked);
+// Makes the connections of this rank, without device transports. Collective over the mesh.
+std::vector<std::shared_ptr<Connection>> make_connections(ConnectionPlan& plan,
+                                                          const MeshOptions& options,
+                                                          ControlPlane& control,
+                                                          const SharedMemoryBackend& shared,
+                                                          bool has_devices) {
+  std::vector<GroupCommunicator> comms;
+  std::vector<TransportGroup> groups;
+  for (const GroupDescription& group : plan.groups) {
+    comms.push_back(make_communicator(group, control.comm()));
+    groups.push_back(transport_group(group, comms.back().view, control, options));
+  }
+  std::vector<ProgramTransports> own = open_program_transports(options, groups, control.all());
+  std::vector<std::shared_ptr<Connection>> connections;
+  for (std::size_t g = 0; g < plan.groups.size(); ++g) {
+    GroupDescription& group = plan.groups[g];
+    Recordings recordings =
+        recordings_of(control, group, has_devices || !options.transports.empty());
+    SharedTransport memory = shared.make_transport(group, recordings.host);
+    connections.push_back(connect(std::move(group), std::move(comms[g]), options, control,
+                                  std::move(memory), std::move(own[g]), std::move(recordings)));
+  }
+  return connections;
 }
 
 std::shared_ptr<MeshRuntime> make_runtime(const std::shared_ptr<ControlPlane>& control,
-                                          const Placement& placement, const MeshOptions& options,
-                                          OpenDevices& devices,
-                                          std::shared_ptr<NodeMemory> node_memory,
-                                          RouteTable routes, const Settings& settings) {
+                                          RouteTable routes, const MeshOptions& options,
+                                          const Settings& settings, DeviceBackend* device) {
+  auto runtime = std::make_shared<MeshRuntime>(control, std::move(routes),
+                                               device == nullptr ? nullptr : device->batch());
+  runtime->rank = control->rank();
+  runtime->local_rank = control->placement.local_rank(control->rank());
+  if (options.deadline) runtime->limit_calls(*options.deadline);
   std::string why_no_ranges;
-  MeshFacts facts{.rank = control->rank(),
-                  .local_rank = placement.local_rank(control->rank()),
-                  .deadline = options.deadline,
-                  .why_no_device = std::move(devices.why_not),
-                  .ranges = CallRanges::find(settings.nvtx, why_no_ranges),
-                  .node_memory = std::move(node_memory),
-                  .routes = std::move(routes)};
+  if (auto ranges = CallRanges::find(settings.nvtx, why_no_ranges))
+    runtime->show_calls(std::move(*ranges));
   if (!why_no_ranges.empty() && control->rank() == Rank{0})
     control->log(LogLevel::warning,
                  fmt::format("RANKMESH_NVTX=1 has no effect: {}", why_no_ranges));
-  if (devices.backend == nullptr)
-    return std::make_shared<MeshRuntime>(std::move(facts), control, nullptr);
-  facts.device = devices.backend->device();
-  auto runtime = std::make_shared<MeshRuntime>(std::move(facts), control, devices.backend->batch());
+  if (device == nullptr) return runtime;
+  runtime->device = device->device();
   if (options.device_deadline) {
     runtime->device_watch = std::make_unique<DeviceWatch>(*options.device_deadline, control);
     NodeBoard& board = control->board();
     runtime->device_calls.publish_oldest(board.device_work(board.own_slot()).oldest);
-    devices.backend->watch(
+    device->watch(
         [weak = std::weak_ptr{runtime}] {
           const auto alive = weak.lock();
           return alive ? alive->device_watch->reason_to_abort(alive->device_calls) : std::string{};
@@ -150,78 +139,51 @@ std::shared_ptr<MeshRuntime> make_runtime(const std::shared_ptr<ControlPlane>& c
   return runtime;
 }
 
-// Opens the parts of a mesh on its control communicator. Collective over the mesh; blocks.
+// Opens the parts of a mesh, in the order of MeshState. Collective over the mesh; blocks.
 std::unique_ptr<MeshState> make_state(LocalPlan local, MeshOptions options,
                                       const std::string& description,
-                                      const std::shared_ptr<ControlPlane>& control,
-                                      JobFacts facts) {
-  const Placement& placement = facts.placement;
-  control->open_record(detail::open_record(*control, *local.plan, description, local.settings,
-                                           names_of_transports(options)));
-  relate_clocks(*control, placement);
-  SegmentLayout layout{*local.plan, ranks_of_node(placement, control->rank()).size()};
-  std::shared_ptr<NodeMemory> memory;
-  std::vector<NodeSegment> segments =
-      make_node_segments(*control, placement,
-                         {board_request(placement, control->rank()),
-                          SharedMemoryBackend::request(layout, placement, control->rank(),
-                                                       local.settings.single_copy, memory)});
-  // Try to read the memory of the others now. Their results arrive while the board is opened.
-  if (segments[1].segment) (void)memory->advance();
-  control->open_board(detail::open_board(placement, std::move(segments[0]), *control),
-                      local.settings.watchdog.value_or(true));
-  auto shared = std::make_unique<SharedMemoryBackend>(
-      std::move(layout), placement, std::move(segments[1]), std::move(memory), control);
-  warn_of_other_machine(*control, *local.routes, placement);
-
-  ConnectionPlan plan{*local.plan, control->rank(), placement, control->timeout};
-  OpenDevices devices = choose_devices(local.devices, facts, control);
-  std::vector<GroupCommunicator> comms;
-  for (const GroupDescription& group : plan.groups)
-    comms.push_back(make_communicator(group, control->comm()));
-  open_transports(devices, *local.plan, plan, comms, control);
-  const auto runtime = make_runtime(control, placement, options, devices, shared->readable_memory(),
-                                    std::move(*local.routes), local.settings);
-
-  std::vector<TransportGroup> groups_of_transports;
-  for (std::size_t g = 0; g < plan.groups.size(); ++g)
-    groups_of_transports.push_back(
-        transport_group(plan.groups[g], comms[g].view, *control, options));
-  std::vector<ProgramTransports> own =
-      open_program_transports(options, groups_of_transports, control->all());
-
-  std::vector<std::shared_ptr<Connection>> connections;
-  for (std::size_t g = 0; g < plan.groups.size(); ++g) {
-    Recordings recordings = recordings_of(
-        *control, plan.groups[g], devices.backend != nullptr || !options.transports.empty());
-    HostTransports host =
-        host_transports(plan.groups[g], comms[g].view, options, *control,
-                        shared->make_transport(plan.groups[g], recordings.host), std::move(own[g]));
-    connections.push_back(std::make_shared<Connection>(
-        std::move(plan.groups[g]), std::move(comms[g].owned), comms[g].view, std::move(host),
-        std::move(devices.transports[g]), std::move(recordings)));
+                                      const std::shared_ptr<ControlPlane>& control) {
+  const MeshPlan& plan = *local.plan;
+  control->open_record(
+      open_record(*control, plan, description, local.settings, names_of_transports(options)));
+  relate_clocks(*control);
+  auto shared = share_memory(control, plan, local.settings);
+  warn_of_other_machine(*control, *local.routes);
+  ConnectionPlan wanted = plan_connections(plan, *control);
+  if (!local.devices.is_agreed)
+    control->all().verify("the choice of devices", local.devices.agreement);
+  auto [device, why_no_device] = local.devices.open(control);
+  std::vector<std::shared_ptr<Connection>> connections =
+      make_connections(wanted, options, *control, *shared, device != nullptr);
+  std::vector<bool> has_split(plan.families().size());
+  if (device != nullptr) {
+    std::vector<bool> asked;
+    for (std::size_t f = 0; f < plan.families().size(); ++f) asked.push_back(!plan.options(f).lazy);
+    open_devices(*device, plan, control->rank(), connections, asked, has_split, control->all());
   }
+  const auto runtime =
+      make_runtime(control, std::move(*local.routes), options, local.settings, device.get());
+  runtime->why_no_device = std::move(why_no_device);
+  runtime->node_memory = shared->readable_memory();
   std::map<std::string, std::unique_ptr<GroupCoordinator>, std::less<>> named;
-  for (const auto& [name, group] : plan.coordinators)
+  for (const auto& [name, group] : wanted.coordinators)
     named.emplace(name, GroupAccess::make(name, connections[group], runtime));
-
   const auto created =
       std::ranges::count_if(connections, [](const auto& c) { return c->owns_communicator(); });
-  control->log(LogLevel::info,
-               fmt::format("rank {} opened mesh {}: {} communicators, {} nodes",
-                           control->rank().value(), description, created, placement.node_count()));
-  return std::unique_ptr<MeshState>{new MeshState{
-      .plan = local.plan,
-      .options = std::move(options),
-      .control = control,
-      .placement = std::move(facts.placement),
-      .shared = std::move(shared),
-      .device = std::move(devices.backend),
-      .runtime = runtime,
-      .connections = std::move(connections),
-      .named = std::move(named),
-      .has_split_devices = std::move(devices.has_split),
-      .mark{description, control->comm().size(), local.plan->describe(control->rank())}}};
+  control->log(LogLevel::info, fmt::format("rank {} opened mesh {}: {} communicators, {} nodes",
+                                           control->rank().value(), description, created,
+                                           control->placement.node_count()));
+  return std::unique_ptr<MeshState>{
+      new MeshState{.plan = local.plan,
+                    .options = std::move(options),
+                    .control = control,
+                    .shared = std::move(shared),
+                    .device = std::move(device),
+                    .runtime = runtime,
+                    .connections = std::move(connections),
+                    .named = std::move(named),
+                    .has_split_devices = std::move(has_split),
+                    .mark{description, control->comm().size(), plan.describe(control->rank())}}};
 }
 
 }  // namespace
@@ -231,12 +193,10 @@ std::unique_ptr<MeshState> open_mesh(MPI_Comm comm, MeshOptions options,
                                      const std::function<MeshSpec()>& parse) {
   const mpi::CommunicatorView world{comm};
   LocalPlan local = plan_locally(world.size(), options, parse);
-  std::optional<JobFacts> facts;
-  const auto control = make_control(world, local, description, options, facts);
+  const auto control = make_control(world, local, description, options);
   warn_of_launcher(*control);
   try {
-    return make_state(std::move(local), std::move(options), description, control,
-                      std::move(*facts));
+    return make_state(std::move(local), std::move(options), description, control);
   } catch (const MismatchError&) {
     throw;  // every rank throws it
   } catch (const TimeoutError&) {

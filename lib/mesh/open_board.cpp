@@ -10,13 +10,12 @@
 
 namespace rankmesh::detail {
 
-SegmentRequest board_request(const Placement& placement, Rank self) {
-  const std::size_t ranks = ranks_of_node(placement, self).size();
+SegmentRequest board_request(const ControlPlane& control) {
+  const std::size_t ranks = ranks_of_node(control).size();
   return {"the creation of the node's board", ranks == 1 ? 0 : NodeBoard::bytes(ranks)};
 }
 
-std::shared_ptr<NodeBoard> open_board(const Placement& placement, NodeSegment segment,
-                                      ControlPlane& control) {
+std::shared_ptr<NodeBoard> open_board(NodeSegment segment, const ControlPlane& control) {
   if (segment.error)
     control.log(LogLevel::warning,
                 fmt::format("the ranks of this node cannot see what the others wait for: {}",
@@ -24,9 +23,9 @@ std::shared_ptr<NodeBoard> open_board(const Placement& placement, NodeSegment se
   if (segment.segment) {
     auto owner = std::make_shared<SharedSegment>(std::move(segment.segment));
     std::byte* const memory = owner->data();
-    return std::make_shared<NodeBoard>(
-        memory, std::move(owner), std::exchange(segment.descriptor, -1),
-        ranks_of_node(placement, control.rank()), control.rank(), control.recorder());
+    return std::make_shared<NodeBoard>(memory, std::move(owner),
+                                       std::exchange(segment.descriptor, -1),
+                                       ranks_of_node(control), control.rank(), control.recorder());
   }
   // new with an alignment, because slots begin at cache lines.
   constexpr std::align_val_t alignment{4096};

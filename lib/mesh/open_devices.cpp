@@ -29,11 +29,12 @@ bool has_sharing_children(const GroupDescription& group, const MeshPlan& plan) {
   return false;
 }
 
-DeviceGroup device_group(const MeshPlan& plan, const DeviceCandidate& candidate,
-                         std::size_t order) {
-  const GroupDescription& group = *candidate.group;
-  DeviceGroup wanted{
-      .group = &group, .comm = candidate.comm, .options = options_of(group, plan), .order = order};
+DeviceGroup device_group(const MeshPlan& plan, Connections connections, std::size_t order) {
+  const GroupDescription& group = connections[order]->group;
+  DeviceGroup wanted{.group = &group,
+                     .comm = connections[order]->comm(),
+                     .options = options_of(group, plan),
+                     .order = order};
   wanted.options.share_resources = has_sharing_children(group, plan);
   if (!group.families.empty())
     wanted.unique_ids =
@@ -41,63 +42,89 @@ DeviceGroup device_group(const MeshPlan& plan, const DeviceCandidate& candidate,
   return wanted;
 }
 
-const DeviceCandidate* find(const std::vector<DeviceCandidate>& candidates, std::size_t family,
-                            const std::string& duplicate_key) {
-  const auto found = std::ranges::find_if(candidates, [&](const DeviceCandidate& c) {
-    return c.group->duplicate_key == duplicate_key && belongs_to(*c.group, family);
+// Returns the place of a group of the family, or nothing.
+std::optional<std::size_t> find(Connections connections, std::size_t family,
+                                const std::string& duplicate_key) {
+  const auto found = std::ranges::find_if(connections, [&](const auto& c) {
+    return c->group.duplicate_key == duplicate_key && belongs_to(c->group, family);
   });
-  return found == candidates.end() ? nullptr : &*found;
+  if (found == connections.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - connections.begin());
 }
 
 // Adds the splits of one family: one for its groups, and one per duplicate. All ranks of a parent
 // take part, also those that get no child.
-void add_splits(DeviceOpening& opening, const MeshPlan& plan, Rank rank,
-                const std::vector<DeviceCandidate>& candidates, std::size_t f) {
+void add_splits(DeviceOpening& opening, const MeshPlan& plan, Rank rank, Connections connections,
+                std::size_t f) {
   const GroupOptions& options = plan.options(f);
   const GroupFamily& family = plan.families()[f];
-  const DeviceCandidate* parent = find(candidates, plan.index_of(options.split_from), {});
-  if (parent == nullptr || parent->group->ranks.size() == 1) return;
+  const auto parent = find(connections, plan.index_of(options.split_from), {});
+  if (!parent || connections[*parent]->size() == 1) return;
   const auto place = family.find(rank);
   std::vector<std::string> keys = options.duplicates;
   if (plan.needs_creation(f)) keys.insert(keys.begin(), std::string{});
   for (const std::string& key : keys) {
     DeviceSplit split{.family = family.name(),
                       .identity = fmt::format("{}#{}", f, key),
-                      .parent = parent->group,
-                      .open_parent = parent->open,
+                      .parent = &connections[*parent]->group,
+                      .open_parent = connections[*parent]->device(),
                       .options = options};
-    const DeviceCandidate* child = place ? find(candidates, f, key) : nullptr;
-    if (child != nullptr && child->group->ranks.size() > 1 && child->open == nullptr) {
+    const auto child = place ? find(connections, f, key) : std::nullopt;
+    if (child && connections[*child]->size() > 1 && connections[*child]->device() == nullptr) {
       split.colour = static_cast<int>(place->group);
       split.key = static_cast<int>(place->rank_in_group.value());
-      split.child = device_group(plan, *child, static_cast<std::size_t>(child - candidates.data()));
+      split.child = device_group(plan, connections, *child);
     }
     opening.splits.push_back(std::move(split));
   }
 }
 
-}  // namespace
-
-DeviceOpening device_opening(const MeshPlan& plan, Rank rank,
-                             const std::vector<DeviceCandidate>& candidates,
-                             const std::vector<bool>& asked, const std::vector<bool>& has_split) {
+// Returns the communicators that must be opened on this rank. Local.
+DeviceOpening opening_of(const MeshPlan& plan, Rank rank, Connections connections,
+                         const std::vector<bool>& asked, const std::vector<bool>& has_split) {
   DeviceOpening opening;
-  for (std::size_t c = 0; c < candidates.size(); ++c) {
-    const GroupDescription& group = *candidates[c].group;
+  for (std::size_t c = 0; c < connections.size(); ++c) {
+    const GroupDescription& group = connections[c]->group;
     const bool is_asked =
         std::ranges::any_of(group.families, [&](std::size_t f) { return asked[f]; });
-    if (!is_asked || candidates[c].open != nullptr) continue;
+    if (!is_asked || connections[c]->device() != nullptr) continue;
     if (group.ranks.size() == 1 || options_of(group, plan).split_from.empty())
-      opening.groups.push_back(device_group(plan, candidates[c], c));
+      opening.groups.push_back(device_group(plan, connections, c));
   }
   for (std::size_t f = 0; f < plan.families().size(); ++f) {
     if (!asked[f] || has_split[f] || plan.options(f).split_from.empty() ||
         !plan.has_communicators(f))
       continue;
     opening.has_splits = true;
-    add_splits(opening, plan, rank, candidates, f);
+    add_splits(opening, plan, rank, connections, f);
   }
   return opening;
+}
+
+}  // namespace
+
+void open_devices(DeviceBackend& backend, const MeshPlan& plan, Rank rank, Connections connections,
+                  const std::vector<bool>& asked, std::vector<bool>& has_split,
+                  const Participants& participants) {
+  const DeviceOpening wanted = opening_of(plan, rank, connections, asked, has_split);
+  OpenedDevices opened;
+  try {
+    opened = backend.open(wanted, participants);
+  } catch (...) {
+    // After a failed split, NCCL cannot use the parent either.
+    for (const auto& connection : connections)
+      if (connection->size() > 1 && connection->device() != nullptr &&
+          connection->device()->native() == nullptr)
+        connection->mark_broken(Error{"a split of its communicator failed"});
+    throw;
+  }
+  for (std::size_t i = 0; i < opened.groups.size(); ++i)
+    connections[wanted.groups[i].order]->open_device(std::move(opened.groups[i]));
+  for (std::size_t i = 0; i < opened.children.size(); ++i)
+    if (wanted.splits[i].child)
+      connections[wanted.splits[i].child->order]->open_device(std::move(opened.children[i]));
+  for (std::size_t f = 0; f < asked.size(); ++f)
+    if (asked[f]) has_split[f] = true;
 }
 
 }  // namespace detail
@@ -125,34 +152,6 @@ std::vector<int> participants_of(const MeshPlan& plan, const std::vector<bool>& 
   for (std::size_t r = 0; r < world; ++r)
     if (is_member[r]) ranks.push_back(static_cast<int>(r));
   return ranks;
-}
-
-// Opens the requested families on this rank, after all participants have compared their arguments.
-void open_families(detail::MeshState& state, const std::vector<bool>& asked,
-                   const Participants& participants) {
-  std::vector<detail::DeviceCandidate> candidates;
-  for (const auto& connection : state.connections)
-    candidates.push_back({&connection->group, connection->comm(), connection->device()});
-  const detail::DeviceOpening wanted = detail::device_opening(
-      *state.plan, state.control->rank(), candidates, asked, state.has_split_devices);
-  detail::OpenedDevices opened;
-  try {
-    opened = state.device->open(wanted, participants);
-  } catch (...) {
-    // After a failed split, NCCL cannot use the parent either.
-    for (const auto& connection : state.connections)
-      if (connection->size() > 1 && connection->device() != nullptr &&
-          connection->device()->native() == nullptr)
-        connection->mark_broken(Error{"a split of its communicator failed"});
-    throw;
-  }
-  for (std::size_t i = 0; i < opened.groups.size(); ++i)
-    state.connections[wanted.groups[i].order]->open_device(std::move(opened.groups[i]));
-  for (std::size_t i = 0; i < opened.children.size(); ++i)
-    if (wanted.splits[i].child)
-      state.connections[wanted.splits[i].child->order]->open_device(std::move(opened.children[i]));
-  for (std::size_t f = 0; f < asked.size(); ++f)
-    if (asked[f]) state.has_split_devices[f] = true;
 }
 
 }  // namespace
@@ -184,8 +183,8 @@ void Mesh::open(std::span<const std::string_view> names) {
         mpi::create_group(control.comm(), members, static_cast<int>(hash_bytes(text).low & 0x3fff));
     part_monitor.emplace(
         part.view(), WaitMonitor::Audience::own,
-        control.names.among(RankSet::of(std::vector<Rank>(members.begin(), members.end()))));
-    part_monitor->set_context(control.context());
+        control.names.among(RankSet::of(std::vector<Rank>(members.begin(), members.end()))),
+        &control);
     participants = {part.view(), &*part_monitor, control.timeout};
   }
   Agreement agreement;
@@ -196,7 +195,8 @@ void Mesh::open(std::span<const std::string_view> names) {
     agreement.fail(error.message());
   }
   participants.verify("the opening of NCCL communicators", agreement);
-  open_families(state, asked, participants);
+  detail::open_devices(*state.device, plan(), rank(), state.connections, asked,
+                       state.has_split_devices, participants);
   part_monitor.reset();
   part.free();  // collective, and all ranks are here
 }

@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/detail/process_identity.hpp"
-#include "detail/node_members.hpp"
+#include "detail/node_messages.hpp"
 #include "rankmesh/mpi/error.hpp"
 
 namespace rankmesh::detail {
@@ -82,12 +82,13 @@ std::shared_ptr<Recorder> open_record(const ControlPlane& control, const MeshPla
     if (settings.record.empty())
       control.log(LogLevel::warning, text);
     else
-      control.context()->log->report(text);
+      control.log()->report(text);
     return nullptr;
   }
 }
 
-void relate_clocks(ControlPlane& control, const Placement& placement) {
+void relate_clocks(ControlPlane& control) {
+  const Placement& placement = control.placement;
   const std::shared_ptr<Recorder>& recorder = control.recorder();
   const std::int32_t own_node = placement.node(control.rank());
   ClockDifference difference;
@@ -99,8 +100,8 @@ void relate_clocks(ControlPlane& control, const Placement& placement) {
       }
     else if (placement.local_rank(control.rank()) == 0)
       difference = ask_rank_0(comm);
-    difference = NodeMembers{control, placement}.from_first(difference,
-                                                            "the comparison of the nodes' clocks");
+    difference =
+        NodeMessages{control}.from_first(difference, "the comparison of the nodes' clocks");
   }
   if (recorder != nullptr) recorder->set_clock(own_node, difference.offset, difference.error);
 }

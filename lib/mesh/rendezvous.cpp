@@ -22,32 +22,36 @@ using mpi::check;
 using Clock = std::chrono::steady_clock;
 constexpr int note_tag = 32764;
 
-enum class Kind : std::uint64_t {
-  arrived,                // The sender waits in the rendezvous; the text is its call.
-  complete,               // All have come. From the first member, who says where the memory is.
-  withdrawn,              // It has given up after a timeout.
-  finding,                // The members pass different lists; the text says which.
-  finding_of_other_list,  // The same. The receiver tells the other members of its list.
-  ended,                  // The others throw. The receiver learns it in another rendezvous.
+// What a note says about the rendezvous that it names.
+enum class NoteMeaning : std::uint64_t {
+  arrived,    // The sender waits there. The text is its call.
+  complete,   // All members have come. The first member sends it, with the place of the memory.
+  withdrawn,  // The sender does not wait there any more, because of a timeout.
+  // The members have passed different lists: all of them throw the text.
+  finding,
+  // The same, from a rank that waits elsewhere. So the receiver tells the members of its list.
+  finding_of_other_list,
+  // It is over. The receiver waits in another one, where it gets the text.
+  ended,
 };
-struct Header {
+struct NoteHeader {
   std::uint64_t list = 0;
   std::uint64_t count = 0;
-  Kind kind = Kind::arrived;
+  NoteMeaning kind = NoteMeaning::arrived;
   std::uint64_t epoch = 0;
   SegmentAnnouncement memory{};
 };
 // Two sizes of notes: one for what every member sends, one for what is rare.
 template <std::size_t bytes>
-struct Note {
-  Header header;
-  char text[bytes - sizeof(Header)] = {};
+struct RendezvousNote {
+  NoteHeader header;
+  char text[bytes - sizeof(NoteHeader)] = {};
 };
-using ShortNote = Note<320>;
-using LongNote = Note<2048>;
+using ShortNote = RendezvousNote<320>;
+using LongNote = RendezvousNote<2048>;
 
 template <class AnyNote>
-void send_note(const mpi::CommunicatorView& comm, int to, const Header& header,
+void send_note(const mpi::CommunicatorView& comm, int to, const NoteHeader& header,
                const std::string& text) {
   AnyNote note{header};
   std::memcpy(note.text, text.data(), std::min(text.size(), sizeof note.text - 1));
@@ -88,28 +92,29 @@ void Rendezvous::receive_notes(const Attempt& attempt) {
     check(MPI_Recv(&note, sizeof note, MPI_BYTE, from, note_tag, attempt.comm.native(),
                    MPI_STATUS_IGNORE),
           "MPI_Recv");
-    const Header& header = note.header;
+    const NoteHeader& header = note.header;
     const Key key{header.list, header.count};
     if (key.second < uses_[key.first]) continue;
     switch (header.kind) {
-      case Kind::arrived:
+      case NoteMeaning::arrived:
         arrived_[key][from] = {note.text, header.epoch};
         break;
-      case Kind::complete:
+      case NoteMeaning::complete:
         complete_[key] = header.memory;
         break;
-      case Kind::withdrawn:
+      case NoteMeaning::withdrawn:
         arrived_[key].erase(from);
         break;
-      case Kind::finding:
-      case Kind::finding_of_other_list:
+      case NoteMeaning::finding:
+      case NoteMeaning::finding_of_other_list:
         // If the sender waits for this rank in another list, this rank gets the text in its own.
         if (key != attempt.key && std::ranges::find(attempt.members, from) != attempt.members.end())
           end(key);
         else
-          findings_[key] = {note.text, header.kind == Kind::finding_of_other_list, header.epoch};
+          findings_[key] = {note.text, header.kind == NoteMeaning::finding_of_other_list,
+                            header.epoch};
         break;
-      case Kind::ended:
+      case NoteMeaning::ended:
         end(key);
         break;
     }
@@ -174,7 +179,7 @@ void Rendezvous::look_for_conflicts(Attempt& attempt) {
 
 // Lists the calls of all ranks that are known to wait.
 void Rendezvous::conclude(const Attempt& attempt, const std::map<int, Key>& conflicting) {
-  std::map<int, Arrival> ranks = arrived_[attempt.key];
+  std::map<int, ArrivedCall> ranks = arrived_[attempt.key];
   ranks[attempt.comm.rank()] = {attempt.call, epoch_};
   for (const auto& [member, key] : conflicting) ranks[member] = arrived_[key][member];
   std::vector<std::pair<Rank, std::string>> texts;
@@ -188,40 +193,42 @@ void Rendezvous::conclude(const Attempt& attempt, const std::map<int, Key>& conf
 
 // Tells the other ranks that this rendezvous fails, and throws the finding.
 void Rendezvous::fail(const Attempt& attempt) {
-  const Finding finding = findings_[attempt.key];
+  const ListMismatch finding = findings_[attempt.key];
   std::map<int, Key> conflicting = conflicts(attempt);
   // These members know the finding, and have begun another attempt.
   std::erase_if(conflicting, [&](const auto& entry) {
     return arrived_[entry.second][entry.first].epoch >= finding.epoch;
   });
-  const auto tell = [&](int member, const Key& key, Kind kind) {
+  const auto tell = [&](int member, const Key& key, NoteMeaning kind) {
     send_note<LongNote>(attempt.comm, member, {key.first, key.second, kind, finding.epoch},
                         finding.text);
   };
-  for (const auto& [member, key] : conflicting) tell(member, key, Kind::finding_of_other_list);
+  for (const auto& [member, key] : conflicting)
+    tell(member, key, NoteMeaning::finding_of_other_list);
   // A finding of this list has been sent to all its members.
   if (finding.is_of_other_list)
     for (const int member : attempt.members)
       if (member != attempt.comm.rank())
-        tell(member, attempt.key, conflicting.contains(member) ? Kind::ended : Kind::finding);
+        tell(member, attempt.key,
+             conflicting.contains(member) ? NoteMeaning::ended : NoteMeaning::finding);
   for (const auto& [member, key] : conflicting) end(key);
   end(attempt.key);
   epoch_ = std::max(epoch_, finding.epoch);
   throw MismatchError{finding.text, lists_hint, false};
 }
 
-Rendezvous::Meeting Rendezvous::join(ControlPlane& control, const std::vector<int>& members,
-                                     const std::string& activity, const std::string& call,
-                                     const SegmentAnnouncement& memory) {
+Rendezvous::MetMembers Rendezvous::join(ControlPlane& control, const std::vector<int>& members,
+                                        const std::string& activity, const std::string& call,
+                                        const SegmentAnnouncement& memory) {
   const mpi::CommunicatorView& comm = control.comm();
   const std::string kind = activity.substr(0, activity.find(' '));
   const std::uint64_t list = hash_bytes(fmt::format("{} {}", kind, fmt::join(members, ","))).low;
   const Deadline deadline = control.deadline();
   Attempt attempt{comm, control.names, members, call, {list, uses_[list]}};
-  const auto tell = [&](int member, Kind what) {
+  const auto tell = [&](int member, NoteMeaning what) {
     send_note<ShortNote>(comm, member, {list, attempt.key.second, what, epoch_, memory}, call);
   };
-  const auto tell_others = [&](Kind what) {
+  const auto tell_others = [&](NoteMeaning what) {
     for (const int member : members)
       if (member != comm.rank()) tell(member, what);
   };
@@ -230,7 +237,7 @@ Rendezvous::Meeting Rendezvous::join(ControlPlane& control, const std::vector<in
     receive_notes(attempt);
     if (is_over(attempt)) return true;
     if (!attempt.has_told_all && Clock::now() - begin >= patience().first_note) {
-      tell_others(Kind::arrived);
+      tell_others(NoteMeaning::arrived);
       attempt.has_told_all = true;
     }
     look_for_conflicts(attempt);
@@ -242,7 +249,7 @@ Rendezvous::Meeting Rendezvous::join(ControlPlane& control, const std::vector<in
     attempt.key.second = uses_[list];
     attempt.has_told_all = false;
     begin = Clock::now();
-    if (!attempt.is_first()) tell(attempt.first(), Kind::arrived);
+    if (!attempt.is_first()) tell(attempt.first(), NoteMeaning::arrived);
     WaitPoint point =
         WaitPoint::of(members, activity, fmt::format("rendezvous {} {}", list, attempt.key.second));
     point.may_repeat = true;
@@ -251,15 +258,15 @@ Rendezvous::Meeting Rendezvous::join(ControlPlane& control, const std::vector<in
       control.monitor.wait(look, point, deadline);
     } catch (const Error&) {
       // Tells late members that this rank no longer takes part.
-      tell_others(Kind::withdrawn);
+      tell_others(NoteMeaning::withdrawn);
       throw;
     }
     if (findings_.contains(attempt.key)) fail(attempt);
     if (is_complete(attempt)) break;
   }
-  if (attempt.is_first()) tell_others(Kind::complete);
-  Meeting meeting{fmt::format("rendezvous {:x} {}", list, attempt.key.second),
-                  attempt.is_first() ? memory : complete_[attempt.key]};
+  if (attempt.is_first()) tell_others(NoteMeaning::complete);
+  MetMembers meeting{fmt::format("rendezvous {:x} {}", list, attempt.key.second),
+                     attempt.is_first() ? memory : complete_[attempt.key]};
   end(attempt.key);
   return meeting;
 }

@@ -39,17 +39,22 @@ SegmentLayout::SegmentLayout(const MeshPlan& plan, std::size_t ranks_on_node)
   if (areas != 0) bytes_ = total();
 }
 
+SegmentLayout::SegmentLayout(std::size_t members) : ranks_{members} {
+  add_group(static_cast<std::int64_t>(members));
+  bytes_ = area(1, 0);
+}
+
 // Each rank of the node has a place for the rings from the members of its group.
 void SegmentLayout::add_group(std::int64_t size) {
   const std::int64_t senders = std::min(size, static_cast<std::int64_t>(ranks_));
-  Group group{0, end_of_rings_};
+  GroupRings group{0, end_of_rings_};
   if (senders <= most_members_with_rings) group.senders = static_cast<std::size_t>(senders);
   end_of_rings_ += ranks_ * group.senders * shm::Ring::size();
   groups_.push_back(group);
 }
 
 std::size_t SegmentLayout::ring(std::size_t group, std::size_t from, std::size_t local) const {
-  const Group& g = groups_[group];
+  const GroupRings& g = groups_[group];
   return g.rings + (local * g.senders + from) * shm::Ring::size();
 }
 

@@ -2,6 +2,8 @@
 #include "detail/shared_memory_backend.hpp"
 
 #include <algorithm>
+#include <numeric>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -13,33 +15,41 @@
 namespace rankmesh::detail {
 namespace {
 
-// The rings of a dynamic group; 0 if it has none.
-std::size_t bytes_of_rings(std::size_t members) {
-  const bool has_rings = std::cmp_less_equal(members, SegmentLayout::most_members_with_rings);
-  return has_rings ? members * members * shm::Ring::size() : 0;
+// Adds the areas of the members, and the rings between this member and all members.
+// @param numbers  Of the members in the layout.
+void add_memory(ShmTransport::Place& place, const SegmentLayout& layout, std::size_t group,
+                std::byte* data, std::span<const int> numbers) {
+  const auto self = static_cast<std::size_t>(place.self);
+  const auto number = [&](std::size_t member) { return static_cast<std::size_t>(numbers[member]); };
+  place.slot_bytes = layout.slot_bytes();
+  for (std::size_t k = 0; k < numbers.size(); ++k) {
+    place.areas.push_back(data + layout.area(group, number(k)));
+    if (!layout.has_rings(group)) continue;
+    place.rings_to.emplace_back(data + layout.ring(group, self, number(k)));
+    place.rings_from.emplace_back(data + layout.ring(group, k, number(self)));
+  }
 }
 
 }  // namespace
 
-SegmentRequest SharedMemoryBackend::request(const SegmentLayout& layout, const Placement& placement,
-                                            Rank self, SingleCopy single_copy,
+SegmentRequest SharedMemoryBackend::request(const SegmentLayout& layout,
+                                            const ControlPlane& control, SingleCopy single_copy,
                                             std::shared_ptr<NodeMemory>& memory) {
-  std::vector<Rank> ranks = ranks_of_node(placement, self);
+  std::vector<Rank> ranks = ranks_of_node(control);
   const std::size_t bytes = ranks.size() == 1 ? 0 : layout.bytes();
   return {"the creation of the node's shared memory", bytes,
-          [&memory, ranks = std::move(ranks), own = placement.local_rank(self),
+          [&memory, ranks = std::move(ranks), own = control.placement.local_rank(control.rank()),
            single_copy](std::byte* data) {
             memory = std::make_shared<NodeMemory>(data, ranks, own, single_copy);
           }};
 }
 
-SharedMemoryBackend::SharedMemoryBackend(SegmentLayout layout, Placement placement,
-                                         NodeSegment segment, std::shared_ptr<NodeMemory> memory,
+SharedMemoryBackend::SharedMemoryBackend(SegmentLayout layout, NodeSegment segment,
+                                         std::shared_ptr<NodeMemory> memory,
                                          std::shared_ptr<ControlPlane> control)
     : layout_{std::move(layout)},
-      placement_{std::move(placement)},
-      ranks_on_node_{ranks_of_node(placement_, control->rank()).size()},
       control_{std::move(control)},
+      ranks_on_node_{ranks_of_node(*control_)},
       segment_{std::move(segment.segment)} {
   if (segment.error) {
     why_not_ = segment.error->message();  // the same on all ranks of the node
@@ -50,15 +60,14 @@ SharedMemoryBackend::SharedMemoryBackend(SegmentLayout layout, Placement placeme
     memory_ = std::move(memory);
     finish_direct_reads();
   }
-  if (placement_.node_count() > 1) agree_on_levels();
+  if (control_->placement.node_count() > 1) agree_on_levels();
 }
 
 // Waits until all ranks of the node have tried to read each other's memory.
 void SharedMemoryBackend::finish_direct_reads() {
   const std::string activity = "the reads of the memory of the node's processes";
-  const std::vector<Rank> ranks = ranks_of_node(placement_, control_->rank());
   control_->monitor.wait([&] { return memory_->advance(); },
-                         WaitPoint::of(RankSet::of(ranks), activity, activity),
+                         WaitPoint::of(RankSet::of(ranks_on_node_), activity, activity),
                          control_->deadline());
 }
 
@@ -69,7 +78,7 @@ void SharedMemoryBackend::agree_on_levels() {
     int own = 0, all = 0;
   };
   MpiMemory<Answers> answers;
-  answers->own = ranks_on_node_ == 1 || why_not_.empty() ? 1 : 0;
+  answers->own = ranks_on_node_.size() == 1 || why_not_.empty() ? 1 : 0;
   MPI_Request request = MPI_REQUEST_NULL;
   mpi::check(MPI_Iallreduce(&answers->own, &answers->all, 1, MPI_INT, MPI_MIN,
                             control_->comm().native(), &request),
@@ -90,40 +99,19 @@ ShmTransport::Place SharedMemoryBackend::members_of(const GroupDescription& grou
   ShmTransport::Place place;
   for (const Rank rank : group.ranks) {
     if (rank == control_->rank()) place.self = static_cast<int>(place.locals.size());
-    place.locals.push_back(placement_.local_rank(rank));
+    place.locals.push_back(control_->placement.local_rank(rank));
   }
   place.is_oversubscribed = !group.has_own_cores;
-  place.names_of_coordinators = group.names;
-  place.ranks = group.ranks;
-  place.names = control_->names;
+  place.members = group_members(group, *control_);
   place.processes = memory_;
   return place;
 }
 
 ShmTransport::Place SharedMemoryBackend::place_of(const GroupDescription& group) const {
-  const auto number = static_cast<std::size_t>(group.number - 1);
   ShmTransport::Place place = members_of(group);
-  place.slot_bytes = layout_.slot_bytes();
-  const auto local = [&](std::size_t member) {
-    return static_cast<std::size_t>(place.locals[member]);
-  };
-  for (std::size_t k = 0; k < place.locals.size(); ++k)
-    place.areas.push_back(segment_.data() + layout_.area(number, local(k)));
-  if (layout_.has_rings(number))
-    add_rings(place, [&](std::size_t from, std::size_t to) {
-      return segment_.data() + layout_.ring(number, from, local(to));
-    });
+  add_memory(place, layout_, static_cast<std::size_t>(group.number - 1), segment_.data(),
+             place.locals);
   return place;
-}
-
-void SharedMemoryBackend::add_rings(
-    ShmTransport::Place& place,
-    const std::function<std::byte*(std::size_t from, std::size_t to)>& ring) {
-  const auto self = static_cast<std::size_t>(place.self);
-  for (std::size_t k = 0; k < place.locals.size(); ++k) {
-    place.rings_to.emplace_back(ring(self, k));
-    place.rings_from.emplace_back(ring(k, self));
-  }
 }
 
 SharedTransport SharedMemoryBackend::make_transport(const GroupDescription& group,
@@ -144,8 +132,9 @@ void SharedMemoryBackend::add_levels(SharedTransport& shared, const GroupDescrip
   std::vector<int> node_of;
   std::vector<Rank> here;
   for (const Rank rank : group.ranks) {
-    node_of.push_back(placement_.node(rank));
-    if (placement_.node(rank) == placement_.node(control_->rank())) here.push_back(rank);
+    node_of.push_back(control_->placement.node(rank));
+    if (control_->placement.node(rank) == control_->placement.node(control_->rank()))
+      here.push_back(rank);
   }
   levels::Shape shape{node_of, static_cast<int>(group.ranks.index_of(control_->rank())->value())};
   if (shape.node_count() == shape.size()) {
@@ -157,22 +146,21 @@ void SharedMemoryBackend::add_levels(SharedTransport& shared, const GroupDescrip
     return;
   }
   for (const Rank rank : group.ranks)
-    shape.carriers =
-        std::min(shape.carriers, placement_.cores(placement_.node(rank)).value_or(shape.carriers));
-  shared.levels.emplace(HierarchicalTransport::Place{.shape = std::move(shape)});
+    shape.carriers = std::min(
+        shape.carriers,
+        control_->placement.cores(control_->placement.node(rank)).value_or(shape.carriers));
+  shared.levels.emplace(HierarchicalTransport::Nodes{.shape = std::move(shape)});
   if (here.size() == 1) return;
   GroupDescription members = group;
   members.ranks = RankSet::of(here);
   shared.levels->inside = std::make_unique<ShmTransport>(place_of(members), shm::Limits{});
 }
 
-// The segment has the rings, and behind them the areas.
 SegmentCreation SharedMemoryBackend::dynamic_memory(const GroupDescription& group) const {
   const bool is_shared = group.ranks.size() > 1 && group.nodes == 1;
-  const auto count = static_cast<std::size_t>(group.ranks.size());
-  const std::size_t bytes =
-      bytes_of_rings(count) + count * shm::Area::size(SegmentLayout::largest_slot);
-  return {{{"the creation of the shared memory of " + group.name, is_shared ? bytes : 0}},
+  const auto members = static_cast<std::size_t>(group.ranks.size());
+  return {{{"the creation of the shared memory of " + group.name,
+            is_shared ? SegmentLayout{members}.bytes() : 0}},
           group.ranks.front() == control_->rank()};
 }
 
@@ -183,7 +171,7 @@ SharedTransport SharedMemoryBackend::make_dynamic_transport(const GroupDescripti
   if (group.ranks.size() == 1) return {};
   if (group.nodes > 1)
     return {nullptr, "its members are on several nodes", {}, "it was created by new_group"};
-  NodeMembers node{*control_, comm, group.ranks, group.identity};
+  NodeMessages node{*control_, comm, group.ranks, group.identity};
   // The members have met when they created the communicator.
   NodeSegment created = std::move(memory.finish(node, true).front());
   if (created.error) {
@@ -193,17 +181,10 @@ SharedTransport SharedMemoryBackend::make_dynamic_transport(const GroupDescripti
   }
   ShmTransport::Place place = members_of(group);
   place.recording = recording;
-  place.slot_bytes = SegmentLayout::largest_slot;
   place.memory = std::make_shared<SharedSegment>(std::move(created.segment));
-  std::byte* const data = place.memory->data();
-  const std::size_t count = place.locals.size();
-  const std::size_t rings = bytes_of_rings(count);
-  for (std::size_t k = 0; k < count; ++k)
-    place.areas.push_back(data + rings + k * shm::Area::size(place.slot_bytes));
-  if (rings > 0)
-    add_rings(place, [&](std::size_t from, std::size_t to) {
-      return data + (to * count + from) * shm::Ring::size();
-    });
+  std::vector<int> numbers(place.locals.size());
+  std::iota(numbers.begin(), numbers.end(), 0);
+  add_memory(place, SegmentLayout{numbers.size()}, 0, place.memory->data(), numbers);
   return {std::make_unique<ShmTransport>(std::move(place), shm::Limits{}), {}};
 }
 
@@ -222,14 +203,14 @@ std::shared_ptr<const SymmetricWindow> SharedMemoryBackend::allocate(
   auto window = std::make_shared<SymmetricWindow>();
   window->stride = (bytes + page - 1) / page * page + 256;
   window->bytes = bytes;
-  window->local_rank = placement_.local_rank(control_->rank());
+  window->local_rank = control_->placement.local_rank(control_->rank());
   NodeSegment created = std::move(
-      make_node_segments(*control_, placement_,
-                         {{"the creation of symmetric memory", window->stride * ranks_on_node_}})
+      make_node_segments(
+          *control_, {{"the creation of symmetric memory", window->stride * ranks_on_node_.size()}})
           .front());
   SharedSegment& segment = created.segment;
   // Allocation may fail on one node only.
-  if (placement_.node_count() > 1)
+  if (control_->placement.node_count() > 1)
     all.verify("the creation of symmetric memory", created.error ? created.error->message() : "");
   if (created.error) throw SharedMemoryError{*created.error};
   window->base = segment.data();

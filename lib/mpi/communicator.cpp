@@ -16,18 +16,18 @@ int free_at_finalize(MPI_Comm, int, void* attribute, void*) {
   return code;
 }
 
-class Group {
+class OwnedGroup {
  public:
-  explicit Group(const CommunicatorView& comm) {
+  explicit OwnedGroup(const CommunicatorView& comm) {
     check(MPI_Comm_group(comm.native(), &native_), "MPI_Comm_group");
   }
-  Group(const Group& parent, std::span<const int> ranks) {
+  OwnedGroup(const OwnedGroup& parent, std::span<const int> ranks) {
     check(MPI_Group_incl(parent.native_, static_cast<int>(ranks.size()), ranks.data(), &native_),
           "MPI_Group_incl");
   }
-  ~Group() { MPI_Group_free(&native_); }
-  Group(const Group&) = delete;
-  Group& operator=(const Group&) = delete;
+  ~OwnedGroup() { MPI_Group_free(&native_); }
+  OwnedGroup(const OwnedGroup&) = delete;
+  OwnedGroup& operator=(const OwnedGroup&) = delete;
   [[nodiscard]] MPI_Group native() const { return native_; }
 
  private:
@@ -80,7 +80,7 @@ void Communicator::abandon() noexcept {
 }
 
 Communicator duplicate(const CommunicatorView& parent) {
-  const Group group{parent};
+  const OwnedGroup group{parent};
   MPI_Comm native = MPI_COMM_NULL;
   check(MPI_Comm_create(parent.native(), group.native(), &native), "MPI_Comm_create");
   return Communicator{native};
@@ -93,8 +93,8 @@ Communicator split(const CommunicatorView& parent, int colour, int key) {
 }
 
 Communicator create_group(const CommunicatorView& parent, std::span<const int> ranks, int tag) {
-  const Group all{parent};
-  const Group members{all, ranks};
+  const OwnedGroup all{parent};
+  const OwnedGroup members{all, ranks};
   MPI_Comm native = MPI_COMM_NULL;
   check(MPI_Comm_create_group(parent.native(), members.native(), tag, &native),
         "MPI_Comm_create_group");

@@ -30,15 +30,19 @@ const char* to_string(ThreadLevel level) {
 // MPI_Init may end the process with a message that does not name the launcher. Therefore the
 // warning must come first.
 void warn_of_launcher() {
-  char version[MPI_MAX_LIBRARY_VERSION_STRING];
-  int length = 0;
-  check(MPI_Get_library_version(version, &length), "MPI_Get_library_version");
-  const auto mismatch = srun_without_pmix({version, static_cast<std::size_t>(length)});
+  const auto mismatch = srun_without_pmix(library_text());
   if (mismatch && launcher_rank().value_or(0) == 0)
     fmt::print(stderr, "rankmesh: warning: {}; {}\n", mismatch->message, mismatch->hint);
 }
 
 }  // namespace
+
+std::string library_text() {
+  char text[MPI_MAX_LIBRARY_VERSION_STRING];
+  int length = 0;
+  check(MPI_Get_library_version(text, &length), "MPI_Get_library_version");
+  return {text, static_cast<std::size_t>(length)};
+}
 
 Environment::Environment(ThreadLevel wanted, NcclLaunchOrder order, UncleanEnd end)
     : Environment{nullptr, nullptr, wanted, order, end} {}

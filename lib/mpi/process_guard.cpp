@@ -32,13 +32,14 @@ struct EndOfThread {
 };
 thread_local const EndOfThread end_of_thread;
 
+enum class GuardState : std::uint8_t {
+  off,
+  on,
+  left,  // An exception has left the Environment.
+};
+
 struct Guard {
-  enum class State : std::uint8_t {
-    off,
-    on,
-    left,  // An exception has left the Environment.
-  };
-  State state = State::off;
+  GuardState state = GuardState::off;
   UncleanEnd end = UncleanEnd::abort_job;
   int status = 0;
   pid_t process = 0;
@@ -48,7 +49,7 @@ struct Guard {
 
   // A child process that was forked is not part of the job.
   [[nodiscard]] bool can_act() const {
-    return state != State::off && process == getpid() && is_active();
+    return state != GuardState::off && process == getpid() && is_active();
   }
 };
 
@@ -95,7 +96,7 @@ void abort_job_on_signal(int) { abort_job(1); }
 
 void switch_off() noexcept {
   Guard& g = guard();
-  g.state = Guard::State::off;
+  g.state = GuardState::off;
   if (g.previous == nullptr) return;
   if (std::get_terminate() == &at_terminate) std::set_terminate(g.previous);
   g.previous = nullptr;
@@ -144,7 +145,7 @@ bool is_main_thread() {
 
 UnfinishedReason reason_of_exit(int status) {
   const Guard& g = guard();
-  if (g.state == Guard::State::left) return {"an exception left the Environment", ""};
+  if (g.state == GuardState::left) return {"an exception left the Environment", ""};
   if (g.is_static)
     return {fmt::format("a static Environment ends with status {}", status),
             "create the Environment in main, which can return any status"};
@@ -181,7 +182,7 @@ std::string current_exception_text() {
 void begin_guard(UncleanEnd end) {
   prepare_job_end();
   Guard& g = guard();
-  g.state = Guard::State::on;
+  g.state = GuardState::on;
   g.end = end;
   g.status = 1;
   g.process = getpid();
@@ -193,8 +194,8 @@ void begin_guard(UncleanEnd end) {
 
 bool resume_guard(UncleanEnd end) noexcept {
   Guard& g = guard();
-  if (g.state != Guard::State::left || !g.can_act()) return false;
-  g.state = Guard::State::on;
+  if (g.state != GuardState::left || !g.can_act()) return false;
+  g.state = GuardState::on;
   g.end = end;
   return true;
 }
@@ -203,7 +204,7 @@ void end_guard(bool by_exception) noexcept {
   Guard& g = guard();
   if (!g.can_act()) return switch_off();
   if (by_exception) {
-    g.state = Guard::State::left;
+    g.state = GuardState::left;
     return;
   }
   // exit() destroys a static Environment. Only a function that exit() calls gets the status. A

@@ -11,7 +11,7 @@
 namespace rankmesh::mpi {
 namespace {
 
-struct Record {
+struct UnfinishedRecord {
   struct OpenMesh {
     std::string mesh;
     bool is_destroyed = false;
@@ -29,15 +29,15 @@ struct Record {
 
 // There is one MPI per process, and therefore one record. It is never destroyed, because the
 // program may end while other static objects are destroyed.
-Record& record() {
-  static Record& only = *new Record;  // leaked on purpose
+UnfinishedRecord& record() {
+  static UnfinishedRecord& only = *new UnfinishedRecord;  // leaked on purpose
   return only;
 }
 
 }  // namespace
 
 OpenMark::OpenMark(const std::string& mesh, int ranks, const std::string& coordinates) {
-  Record& r = record();
+  UnfinishedRecord& r = record();
   const std::lock_guard lock{r.mutex};
   number_ = r.next_number++;
   r.meshes[number_].mesh = mesh;
@@ -68,7 +68,7 @@ void record_requests(const std::vector<MPI_Request>& requests) noexcept {
 }
 
 std::vector<UnfinishedReason> unfinished_reasons() {
-  Record& r = record();
+  UnfinishedRecord& r = record();
   const std::lock_guard lock{r.mutex};
   std::vector<UnfinishedReason> reasons;
   if (!r.meshes.empty()) {

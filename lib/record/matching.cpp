@@ -36,13 +36,6 @@ const Call& call_at(std::span<const Record> records, CallIndex index) {
   return records[index.record].calls[index.call];
 }
 
-// Whether the count of a call is the size of one block, and there is one block per member.
-bool counts_one_block(Operation operation) {
-  return operation == Operation::all_gather || operation == Operation::reduce_scatter ||
-         operation == Operation::gather || operation == Operation::scatter ||
-         operation == Operation::all_to_all;
-}
-
 }  // namespace
 
 Matching::Matching(std::span<const Record> records) {
@@ -66,33 +59,19 @@ Matching::Matching(std::span<const Record> records) {
 }
 
 bool synchronises(const CallDescriptor& descriptor) {
-  switch (descriptor.operation()) {
-    case Operation::barrier:
-      return true;
-    case Operation::all_reduce:
-    case Operation::all_gather:
-    case Operation::reduce_scatter:
-    case Operation::all_to_all:
-      return descriptor.count > 0 && !descriptor.has(CallDescriptor::blocks);
-    case Operation::broadcast:
-    case Operation::reduce:
-    case Operation::gather:
-    case Operation::scatter:
-    case Operation::send:
-    case Operation::recv:
-    case Operation::send_recv:
-      break;
-  }
-  return false;
+  const Operation operation = descriptor.operation();
+  if (facts_of(operation).awaited != Awaited::all) return false;
+  return !has_data(operation) || (descriptor.count > 0 && !descriptor.has(CallDescriptor::blocks));
 }
 
 std::int64_t bytes_of(const Record& record, const Call& call) {
   const CallDescriptor& descriptor = call.descriptor;
-  if (descriptor.operation() == Operation::barrier) return 0;
+  if (!has_data(descriptor.operation())) return 0;
   const auto element = static_cast<std::int64_t>(
       descriptor.has(CallDescriptor::user) ? 1 : size_of(descriptor.type()));
   const bool has_a_block_per_member =
-      counts_one_block(descriptor.operation()) && !descriptor.has(CallDescriptor::blocks);
+      (gathers(descriptor.operation()) || scatters(descriptor.operation())) &&
+      !descriptor.has(CallDescriptor::blocks);
   const std::int64_t blocks = has_a_block_per_member && call.group < record.groups.size()
                                   ? record.groups[call.group].size
                                   : 1;

@@ -115,24 +115,21 @@ std::size_t WaitGraph::point_of_collective(std::size_t node, const Call& call) {
       own->index >= 0 && static_cast<std::uint64_t>(own->index) == descriptor.root();
   Role role = Role::needs_all;
   std::uint64_t root = 0;
-  switch (descriptor.operation()) {
-    case Operation::broadcast:
-    case Operation::scatter:
-      role = is_root ? Role::may_need_all : Role::needs_root;
-      root = descriptor.root();
-      break;
-    case Operation::reduce:
-    case Operation::gather:
-      if (!is_root) role = Role::may_need_all;
-      break;
-    default:
-      break;
-  }
-  const bool has_data = descriptor.count != 0 || descriptor.operation() == Operation::barrier;
-  // Members do not need empty blocks.
-  if (role == Role::needs_all && (!has_data || descriptor.has(CallDescriptor::blocks)))
+  const Awaited awaited = facts_of(descriptor.operation()).awaited;
+  if (awaited == Awaited::root) {
+    role = is_root ? Role::may_need_all : Role::needs_root;
+    root = descriptor.root();
+  } else if (awaited == Awaited::earlier) {
+    role = Role::needs_earlier;
+    root = static_cast<std::uint64_t>(own->index);
+  } else if (awaited == Awaited::all_by_root && !is_root) {
     role = Role::may_need_all;
-  if (role == Role::needs_root && (!has_data || own->index < 0)) role = Role::may_need_all;
+  }
+  // Members do not need empty blocks.
+  const bool is_empty = descriptor.count == 0 && has_data(descriptor.operation());
+  if (is_empty || (role == Role::needs_all && descriptor.has(CallDescriptor::blocks)) ||
+      (role != Role::needs_all && own->index < 0))
+    role = Role::may_need_all;
   const auto [at, is_new] =
       collectives_.try_emplace({group, call.number, role, root}, points.size());
   if (is_new) points.push_back(collective_point(group, call.number, role, root));
@@ -172,10 +169,15 @@ WaitPoint WaitGraph::collective_point(std::size_t group, std::uint64_t number, R
                                       std::uint64_t root) const {
   WaitPoint point;
   const JobGroup& members = job_.groups()[group];
+  const auto is_needed = [&](const Member& member) {
+    if (role == Role::needs_earlier)
+      return member.index >= 0 && static_cast<std::uint64_t>(member.index) < root;
+    return role != Role::may_need_all;
+  };
   for (const Member& member : members.members)
     if (role != Role::needs_root ||
         (member.index >= 0 && static_cast<std::uint64_t>(member.index) == root))
-      add_member(point, member, number, role != Role::may_need_all);
+      add_member(point, member, number, is_needed(member));
   if (role == Role::needs_root) {
     if (const auto rank = job_.rank_of_member(group, root); rank && job_.find(*rank) == none)
       point.no_records.push_back(*rank);

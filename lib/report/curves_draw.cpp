@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "detail/curves.hpp"
-#include "detail/escaped.hpp"
+#include "detail/svg.hpp"
 
 namespace rankmesh::report::detail {
 namespace {

@@ -9,8 +9,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "detail/parts.hpp"
 #include "detail/picture.hpp"
-#include "detail/place.hpp"
 #include "report/reports.hpp"
 
 namespace rankmesh::report {

@@ -10,7 +10,7 @@
 #include <fmt/ranges.h>
 
 #include "detail/doctor.hpp"
-#include "detail/strides.hpp"
+#include "detail/parts.hpp"
 #include "rankmesh/layout/placement.hpp"
 
 namespace rankmesh::report::detail {

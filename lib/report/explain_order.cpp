@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "detail/strides.hpp"
+#include "detail/parts.hpp"
 #include "report/reports.hpp"
 
 namespace rankmesh::report {

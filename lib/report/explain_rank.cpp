@@ -6,8 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "detail/require_rank.hpp"
-#include "detail/strides.hpp"
+#include "detail/parts.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/layout/operations.hpp"
 #include "report/reports.hpp"

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "detail/grid.hpp"
+#include "detail/parts.hpp"
 
 namespace rankmesh::report::detail {
 namespace {

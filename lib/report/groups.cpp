@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "detail/parts.hpp"
 #include "detail/picture.hpp"
-#include "detail/place.hpp"
 #include "report/reports.hpp"
 
 namespace rankmesh::report {

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "detail/live.hpp"
+#include "detail/parts.hpp"
 
 namespace rankmesh::report {
 namespace {

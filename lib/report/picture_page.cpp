@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Writes a picture as a page. lib/report/picture/model.js reads the data that are written here.
+// Writes a picture as a page. lib/report/page/layout_model.js reads the data that are written here.
 #include "detail/page.hpp"
 #include "detail/picture.hpp"
 
@@ -75,9 +75,9 @@ void detail::write_picture_page(const Picture& picture, Writer& out) {
   for (std::size_t l = 0; l < machine.levels().size(); ++l)
     data["levels"].push_back(level_json(machine, l));
   for (const PictureState& state : picture.states) data["states"].push_back(state_json(state));
-  out.text(picture_head);
+  out.text(page_head);
   out.text(script_json(data));
-  out.text(picture_tail);
+  out.text(page_tail);
 }
 
 }  // namespace rankmesh::report

@@ -7,10 +7,8 @@
 
 #include "base/detail/text.hpp"
 #include "detail/box_layout.hpp"
-#include "detail/escaped.hpp"
 #include "detail/picture.hpp"
-#include "detail/picture_cells.hpp"
-#include "detail/svg_style.hpp"
+#include "detail/svg.hpp"
 #include "rankmesh/place/spread.hpp"
 
 namespace rankmesh::report {

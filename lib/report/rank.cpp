@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "detail/require_rank.hpp"
+#include "detail/parts.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/place/spread.hpp"
 #include "report/reports.hpp"

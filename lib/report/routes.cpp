@@ -31,7 +31,7 @@ struct Entry {
 std::vector<Stretch> stretches_of(const RouteTable& routes, const RouteScope& scope,
                                   RouteQuery query) {
   const RouteSegment without = routes.resolve(scope, query).front();
-  if (query.operation == Operation::barrier || is_point_to_point(query.operation))
+  if (!has_data(query.operation) || is_point_to_point(query.operation))
     return {{std::nullopt, true, without.rules}};
   query.bytes = 0;
   std::vector<Stretch> stretches;
@@ -59,8 +59,9 @@ std::vector<Entry> entries_of(const RouteTable& routes, const RouteScope& scope,
   for (std::size_t o = 0; o < operation_count; ++o) {
     const auto operation = static_cast<Operation>(o);
     RouteQuery query{.operation = operation, .kind = kind, .capture = capture};
-    if (operation == Operation::barrier) {
-      if (kind == MemoryKind::host) add(entries, operation, {}, stretches_of(routes, scope, query));
+    if (kind == MemoryKind::device && facts_of(operation).nccl.empty()) continue;
+    if (!has_data(operation)) {
+      add(entries, operation, {}, stretches_of(routes, scope, query));
       continue;
     }
     std::vector<Entry> of_types;

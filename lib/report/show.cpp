@@ -7,11 +7,8 @@
 #include <fmt/format.h>
 
 #include "base/detail/text.hpp"
-#include "detail/grid.hpp"
-#include "detail/live.hpp"
+#include "detail/parts.hpp"
 #include "detail/picture.hpp"
-#include "detail/place.hpp"
-#include "detail/strides.hpp"
 #include "report/reports.hpp"
 
 namespace rankmesh::report {

@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "detail/record_names.hpp"
 #include "detail/timeline_rows.hpp"
 #include "detail/writer.hpp"
 #include "report/timeline.hpp"
@@ -21,6 +20,20 @@ using record::Call;
 using record::Record;
 using record::Time;
 
+std::string_view word_of(record::State state) {
+  switch (state) {
+    case record::State::issued:
+      return "issued";
+    case record::State::inside:
+      return "inside";
+    case record::State::ended:
+      return "ended";
+    case record::State::failed:
+      return "failed";
+  }
+  return "unknown";
+}
+
 /// An end of a flow event inside a bar.
 struct FlowEnd {
   std::size_t id = 0;
@@ -31,9 +44,7 @@ struct FlowEnd {
 class EventWriter {
  public:
   EventWriter(std::ostream& out, std::span<const Record> records)
-      : out_{out}, records_{records}, matching_{records} {
-    for (std::size_t r = 0; r < records.size(); ++r)
-      bars_.push_back(detail::bars_of(records, r, matching_));
+      : out_{out}, records_{records}, timeline_{records} {
     find_origin();
     place_threads();
     place_flows();
@@ -45,12 +56,18 @@ class EventWriter {
     name_processes();
     for (const std::size_t r : detail::order_of_rows(records_)) {
       name_threads(r);
-      for (std::size_t lane = 0; lane < detail::lanes_of(bars_[r]); ++lane) write_lane(r, lane);
+      for (std::size_t lane = 0; lane < detail::lanes_of(timeline_.bars[r]); ++lane)
+        write_lane(r, lane);
     }
     out_ << "\n]}\n";
   }
 
  private:
+  /// Writes an event in its place, a process or a thread.
+  void emit(Event place, const Event& event) {
+    place.update(event);
+    emit(place);
+  }
   void emit(const Event& event) {
     out_ << (is_first_ ? "\n" : ",\n") << detail::json_text(event);
     is_first_ = false;
@@ -80,12 +97,10 @@ class EventWriter {
   }
 
   void find_origin() {
-    std::optional<Time> first;
-    const auto take = [&](Time time) { first = std::min(first.value_or(time), time); };
-    for (const auto& bars : bars_)
-      if (!bars.empty()) take(bars.front().begin);
+    std::optional<Time> first = timeline_.begin();
     for (const Record& record : records_)
-      for (const record::Mark& mark : record.marks) take(mark.time);
+      for (const record::Mark& mark : record.marks)
+        first = std::min(first.value_or(mark.time), mark.time);
     origin_ = first.value_or(0);
   }
 
@@ -96,7 +111,7 @@ class EventWriter {
     first_thread_.resize(records_.size());
     for (const std::size_t r : detail::order_of_rows(records_)) {
       first_thread_[r] = next;
-      next += static_cast<std::int64_t>(detail::lanes_of(bars_[r]));
+      next += static_cast<std::int64_t>(detail::lanes_of(timeline_.bars[r]));
     }
     first_process_ = next;
   }
@@ -109,17 +124,11 @@ class EventWriter {
   /// the other call begins, if that is later. Viewers sort events by time, and need the start
   /// first. Arrows that would lead back in time are left out.
   void place_flows() {
-    std::vector<std::vector<const detail::Bar*>> bar_of;
-    for (std::size_t r = 0; r < records_.size(); ++r) {
-      bar_of.emplace_back(records_[r].calls.size(), nullptr);
-      for (const detail::Bar& bar : bars_[r])
-        if (bar.call != detail::Bar::wait) bar_of[r][bar.call] = &bar;
-      flows_.emplace_back(records_[r].calls.size());
-    }
+    for (const Record& record : records_) flows_.emplace_back(record.calls.size());
     std::size_t id = 0;
-    for (const detail::Arrow& arrow : detail::arrows_of(records_, bars_, matching_)) {
-      const detail::Bar& from = *bar_of[arrow.from.record][arrow.from.call];
-      const detail::Bar& to = *bar_of[arrow.to.record][arrow.to.call];
+    for (const detail::Arrow& arrow : detail::arrows_of(timeline_)) {
+      const detail::Bar& from = timeline_.bar_of(arrow.from);
+      const detail::Bar& to = timeline_.bar_of(arrow.to);
       const Time arrival = std::max(from.begin + 1, to.begin);
       if (arrival >= to.end && arrival > to.begin) continue;
       ++id;
@@ -145,17 +154,13 @@ class EventWriter {
 
   void name_threads(std::size_t r) {
     const Record& record = records_[r];
-    for (std::size_t lane = 0; lane < detail::lanes_of(bars_[r]); ++lane) {
+    for (std::size_t lane = 0; lane < detail::lanes_of(timeline_.bars[r]); ++lane) {
       const std::int64_t tid = first_thread_[r] + static_cast<std::int64_t>(lane);
       std::string name = fmt::format("rank {}", record::name_of(record));
       if (lane > 0) name += fmt::format(", asynchronous {}", lane);
       const Event place{{"ph", "M"}, {"pid", process_of(record)}, {"tid", tid}};
-      Event event = place;
-      event.update({{"name", "thread_name"}, {"args", {{"name", name}}}});
-      emit(event);
-      event = place;
-      event.update({{"name", "thread_sort_index"}, {"args", {{"sort_index", tid}}}});
-      emit(event);
+      emit(place, {{"name", "thread_name"}, {"args", {{"name", name}}}});
+      emit(place, {{"name", "thread_sort_index"}, {"args", {{"sort_index", tid}}}});
     }
   }
 
@@ -170,7 +175,7 @@ class EventWriter {
     const auto write_marks_before = [&](std::optional<Time> time) {
       for (; mark != marks.end() && (!time || mark->time < *time); ++mark) write_mark(*mark, place);
     };
-    for (const detail::Bar& bar : bars_[r]) {
+    for (const detail::Bar& bar : timeline_.bars[r]) {
       if (bar.lane != lane) continue;
       write_marks_before(bar.begin);
       write_bar(record, bar, place);
@@ -191,13 +196,11 @@ class EventWriter {
   }
 
   void write_mark(const record::Mark& mark, const Event& place) {
-    Event event = place;
-    event.update({{"ph", "i"},
-                  {"s", "t"},
-                  {"cat", "mark"},
-                  {"name", mark.text},
-                  {"ts", microseconds(mark.time)}});
-    emit(event);
+    emit(place, {{"ph", "i"},
+                 {"s", "t"},
+                 {"cat", "mark"},
+                 {"name", mark.text},
+                 {"ts", microseconds(mark.time)}});
   }
 
   void write_flow(const FlowEnd& end, const Event& place) {
@@ -215,33 +218,17 @@ class EventWriter {
   /// this call after the wait is an event of its own inside the call. This event also shows how
   /// long the wait was.
   void write_rest(const Call& call, Time begin, Time end, const Event& place) {
+    const Operation operation = call.descriptor.operation();
     const char* name = "last member arrived";
-    switch (call.descriptor.operation()) {
-      case Operation::broadcast:
-      case Operation::scatter:
-        name = "root arrived";
-        break;
-      case Operation::recv:
-      case Operation::send_recv:
-        name = "message is sent";
-        break;
-      case Operation::barrier:
-      case Operation::reduce:
-      case Operation::all_reduce:
-      case Operation::all_gather:
-      case Operation::reduce_scatter:
-      case Operation::gather:
-      case Operation::all_to_all:
-      case Operation::send:
-        break;
-    }
-    Event event = place;
-    event.update({{"ph", "X"},
-                  {"cat", "after the wait"},
-                  {"name", name},
-                  {"ts", microseconds(begin)},
-                  {"dur", as_microseconds(end - begin)}});
-    emit(event);
+    if (facts_of(operation).awaited == Awaited::root)
+      name = "root arrived";
+    else if (operation == Operation::recv || operation == Operation::send_recv)
+      name = "message is sent";
+    emit(place, {{"ph", "X"},
+                 {"cat", "after the wait"},
+                 {"name", name},
+                 {"ts", microseconds(begin)},
+                 {"dur", as_microseconds(end - begin)}});
   }
 
   static std::string library_of(const Record& record, record::Carrier carrier) {
@@ -292,10 +279,10 @@ class EventWriter {
     if (call.number != 0) args["number"] = call.number;
     args["count"] = call.descriptor.count;
     args["bytes"] = record::bytes_of(record, call);
-    if (call.descriptor.operation() != Operation::barrier)
+    if (has_data(call.descriptor.operation()))
       args["type"] = std::string{to_string(call.descriptor.type())};
     args["carrier"] = std::string{record::carrier_name(record, call.carrier)};
-    args["state"] = std::string{detail::word_of(call.state)};
+    args["state"] = std::string{word_of(call.state)};
     if (call.is_async) args["asynchronous"] = true;
     if (call.is_captured) args["captured"] = true;
     args["time"] = bar.is_begin_estimated ? "estimated" : "recorded";
@@ -305,8 +292,7 @@ class EventWriter {
 
   std::ostream& out_;
   std::span<const Record> records_;
-  record::Matching matching_;
-  std::vector<std::vector<detail::Bar>> bars_;            ///< of each record
+  detail::Timeline timeline_;
   std::vector<std::vector<std::vector<FlowEnd>>> flows_;  ///< of each call of each record
   std::vector<std::int64_t> first_thread_;                ///< of each record
   std::int64_t first_process_ = 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The timeline as a page. lib/report/page/model.js reads the data that are written here.
+// The timeline as a page. lib/report/page/timeline_model.js reads the data that are written here.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "detail/page.hpp"
-#include "detail/record_names.hpp"
 #include "detail/timeline_rows.hpp"
+#include "rankmesh/record/diagnosis.hpp"
 #include "report/timeline.hpp"
 
 namespace rankmesh::report {
@@ -23,17 +23,31 @@ enum BarFlag : unsigned {
   end_estimated = 8,
   asynchronous = 16,
   captured = 32,
+  awaits_all = 64,
   wait_flag = 256,
 };
+
+std::string_view word_of(record::Presence presence) {
+  switch (presence) {
+    case record::Presence::open:
+      return "open";
+    case record::Presence::closed:
+      return "closed";
+    case record::Presence::destroyed:
+      return "destroyed";
+    case record::Presence::failed:
+      return "failed";
+  }
+  return "unknown";
+}
 
 class PageWriter {
  public:
   PageWriter(std::ostream& out, std::span<const Record> records)
-      : out_{out}, records_{records}, matching_{records} {
-    for (std::size_t r = 0; r < records.size(); ++r)
-      bars_.push_back(detail::bars_of(records, r, matching_));
-    find_first_time();
-  }
+      : out_{out},
+        records_{records},
+        timeline_{records},
+        first_time_{timeline_.begin().value_or(0)} {}
 
   void write(std::span<const std::string> diagnosis) {
     out_ << detail::page_head << "{\"ranks\":[";
@@ -72,18 +86,11 @@ class PageWriter {
     std::vector<unsigned> flags, root;
   };
 
-  void find_first_time() {
-    std::optional<Time> first;
-    for (const auto& bars : bars_)
-      if (!bars.empty()) first = std::min(first.value_or(bars.front().begin), bars.front().begin);
-    first_time_ = first.value_or(0);
-  }
-
   Json rank_data(std::size_t r) {
     const Record& record = records_[r];
     Columns columns;
     Time before = first_time_;
-    for (const detail::Bar& bar : bars_[r]) {
+    for (const detail::Bar& bar : timeline_.bars[r]) {
       columns.begin.push_back(bar.begin - before);
       columns.length.push_back(bar.end - bar.begin);
       columns.lane.push_back(bar.lane);
@@ -99,8 +106,8 @@ class PageWriter {
             {"host", record.host},
             {"node", record.node},
             {"pid", record.process_id},
-            {"process", detail::word_of(record.process)},
-            {"presence", detail::word_of(record.presence)},
+            {"process", to_string(record.process)},
+            {"presence", word_of(record.presence)},
             {"reason", record.reason},
             {"activity", detail::activity_of(record)},
             {"lost", record.calls_made > kept ? record.calls_made - kept : 0},
@@ -137,6 +144,7 @@ class PageWriter {
     if (bar.is_end_estimated) flags |= end_estimated;
     if (call.is_async) flags |= asynchronous;
     if (call.is_captured) flags |= captured;
+    if (facts_of(call.descriptor.operation()).awaited == Awaited::all) flags |= awaits_all;
     columns.flags.push_back(flags | static_cast<unsigned>(call.carrier) << 9);
     columns.root.push_back(is_root(record, call) ? 1 : 0);
   }
@@ -165,25 +173,24 @@ class PageWriter {
   }
 
   void write_messages() {
-    std::vector<std::vector<std::size_t>> bar_of;
-    for (std::size_t r = 0; r < records_.size(); ++r) {
-      bar_of.emplace_back(records_[r].calls.size());
-      for (std::size_t b = 0; b < bars_[r].size(); ++b)
-        if (bars_[r][b].call != detail::Bar::wait) bar_of[r][bars_[r][b].call] = b;
-    }
+    const auto write = [&](record::CallIndex call) {
+      out_ << call.record << ',' << timeline_.places[call.record][call.call];
+    };
     bool is_first = true;
-    for (const auto& [from, to, is_certain] : matching_.messages()) {
-      out_ << (is_first ? "" : ",") << '[' << from.record << ',' << bar_of[from.record][from.call]
-           << ',' << to.record << ',' << bar_of[to.record][to.call] << ']';
+    for (const auto& [from, to, is_certain] : timeline_.matching.messages()) {
+      out_ << (is_first ? "[" : ",[");
+      write(from);
+      out_ << ',';
+      write(to);
+      out_ << ']';
       is_first = false;
     }
   }
 
   std::ostream& out_;
   std::span<const Record> records_;
-  record::Matching matching_;
-  std::vector<std::vector<detail::Bar>> bars_;  ///< of each record
-  Time first_time_ = 0;
+  detail::Timeline timeline_;
+  Time first_time_;
   std::vector<Text> text_table_;
   std::map<Text, std::size_t> text_numbers_;
   std::vector<std::pair<std::int64_t, std::string>> group_table_;

@@ -26,66 +26,38 @@ std::vector<std::int64_t> numbers_in(const std::string& coordinates) {
   return result;
 }
 
-/// The begin of every call as it is drawn.
-class Begins {
- public:
-  Begins(std::span<const Record> records, const std::vector<std::vector<Bar>>& bars) {
-    for (std::size_t r = 0; r < records.size(); ++r) {
-      begins_.emplace_back(records[r].calls.size());
-      for (const Bar& bar : bars[r])
-        if (bar.call != Bar::wait) begins_[r][bar.call] = bar.begin;
-    }
-  }
-  [[nodiscard]] Time of(CallIndex index) const { return begins_[index.record][index.call]; }
-
- private:
-  std::vector<std::vector<Time>> begins_;
-};
-
-enum class Awaited : std::uint8_t { all, root, by_root };
-
-Awaited awaited_in(Operation operation) {
-  switch (operation) {
-    case Operation::broadcast:
-    case Operation::scatter:
-      return Awaited::root;
-    case Operation::reduce:
-    case Operation::gather:
-      return Awaited::by_root;
-    case Operation::barrier:
-    case Operation::all_reduce:
-    case Operation::all_gather:
-    case Operation::reduce_scatter:
-    case Operation::all_to_all:
-    case Operation::send:
-    case Operation::recv:
-    case Operation::send_recv:
-      break;
-  }
-  return Awaited::all;
-}
-
-void add_arrows_of_meeting(std::span<const Record> records, const record::Meeting& meeting,
-                           const Begins& begins, std::vector<Arrow>& arrows) {
+void add_arrows_of_meeting(const Timeline& timeline, const record::Meeting& meeting,
+                           std::vector<Arrow>& arrows) {
   if (meeting.calls.size() < 2 || !meeting.agrees) return;
   const auto call_of = [&](CallIndex index) -> const Call& {
-    return records[index.record].calls[index.call];
+    return timeline.records[index.record].calls[index.call];
   };
   const Call& first = call_of(meeting.calls.front());
-  const Awaited awaited = awaited_in(first.descriptor.operation());
-  const auto is_root = [&](CallIndex index) {
-    const Record& record = records[index.record];
-    return record.groups[call_of(index).group].ranks.find(record.rank) ==
-           static_cast<std::int64_t>(first.descriptor.root());
+  const Awaited awaited = facts_of(first.descriptor.operation()).awaited;
+  const auto place = [&](CallIndex index) {
+    const Record& record = timeline.records[index.record];
+    return record.groups[call_of(index).group].ranks.find(record.rank);
   };
-  const auto last =
-      std::ranges::max(meeting.calls, {}, [&](CallIndex index) { return begins.of(index); });
-  const auto root = std::ranges::find_if(meeting.calls, is_root);
-  if (awaited != Awaited::all && root == meeting.calls.end()) return;
-  if (awaited == Awaited::all && !meeting.has_all_members) return;
-  const CallIndex from = awaited == Awaited::root ? *root : last;
-  for (const CallIndex& to : meeting.calls)
-    if (to != from && (awaited != Awaited::by_root || to == *root)) arrows.push_back({from, to});
+  const auto begin = [&](CallIndex index) { return timeline.bar_of(index).begin; };
+  const auto last = std::ranges::max(meeting.calls, {}, begin);
+  const auto last_up_to = [&](CallIndex to) {
+    return std::ranges::max(meeting.calls, {}, [&](CallIndex index) {
+      return std::pair{place(index) <= place(to), begin(index)};
+    });
+  };
+  const auto root = std::ranges::find_if(meeting.calls, [&](CallIndex index) {
+    return place(index) == static_cast<std::int64_t>(first.descriptor.root());
+  });
+  if (has_root(first.descriptor.operation()) ? root == meeting.calls.end()
+                                             : !meeting.has_all_members)
+    return;
+  for (const CallIndex& to : meeting.calls) {
+    const CallIndex from = awaited == Awaited::root      ? *root
+                           : awaited == Awaited::earlier ? last_up_to(to)
+                                                         : last;
+    if (to != from && (awaited != Awaited::all_by_root || to == *root))
+      arrows.push_back({from, to});
+  }
 }
 
 }  // namespace
@@ -106,14 +78,28 @@ std::size_t lanes_of(std::span<const Bar> bars) {
   return lanes;
 }
 
-std::vector<Arrow> arrows_of(std::span<const Record> records,
-                             const std::vector<std::vector<Bar>>& bars,
-                             const record::Matching& matching) {
-  const Begins begins{records, bars};
+Timeline::Timeline(std::span<const Record> of) : records{of}, matching{of} {
+  for (std::size_t r = 0; r < records.size(); ++r) {
+    bars.push_back(bars_of(records, r, matching));
+    places.emplace_back(records[r].calls.size());
+    for (std::size_t b = 0; b < bars[r].size(); ++b)
+      if (bars[r][b].call != Bar::wait) places[r][bars[r][b].call] = b;
+  }
+}
+
+std::optional<Time> Timeline::begin() const {
+  std::optional<Time> first;
+  for (const auto& of_rank : bars)
+    if (!of_rank.empty())
+      first = std::min(first.value_or(of_rank.front().begin), of_rank.front().begin);
+  return first;
+}
+
+std::vector<Arrow> arrows_of(const Timeline& timeline) {
   std::vector<Arrow> arrows;
-  for (const record::Meeting& meeting : matching.meetings())
-    add_arrows_of_meeting(records, meeting, begins, arrows);
-  for (const record::Message& message : matching.messages())
+  for (const record::Meeting& meeting : timeline.matching.meetings())
+    add_arrows_of_meeting(timeline, meeting, arrows);
+  for (const record::Message& message : timeline.matching.messages())
     arrows.push_back({message.send, message.receive});
   return arrows;
 }

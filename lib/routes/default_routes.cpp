@@ -23,6 +23,7 @@ const RouteTable& RouteTable::defaults() {
       "*.all_reduce:host:0-192K:one_node=shm; *.all_gather:host:0-48K:one_node=shm; "
       "*.gather:host:0-96K:one_node=shm; *.scatter:host:0-48K:one_node=shm; "
       "*.all_to_all:host:0-32K:one_node=shm; "
+      "*.scan:host:one_node=shm; *.exscan:host:one_node=shm; "
       // Messages between two members. MPI carries the elements of messages of more than 16 KiB.
       "*.send:host:one_node=shm; "
       // Three and more ranks. Only sizes of up to 32 MiB were measured.

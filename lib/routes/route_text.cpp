@@ -303,7 +303,7 @@ class Reader {
                          rankmesh::to_string(*rule.operation)),
              "remove the sizes: both ends must use the same transport, even if they expect "
              "different sizes");
-    if (*rule.operation == Operation::barrier && (rule.bytes || rule.type))
+    if (!has_data(*rule.operation) && (rule.bytes || rule.type))
       refuse(rule.position, "a barrier carries no data", "remove sizes and types from the rule");
   }
 

@@ -97,8 +97,8 @@ void MeshSpec::check_overlap() const {
 
 // Plans a grid on its ranks of the world. The size `auto` takes the listed ranks, or the ranks of
 // the world from the offset on.
-MeshString::Parts MeshSpec::parts_of(const Grid& grid,
-                                     std::optional<std::int64_t> world_size) const {
+MeshString::PlanParts MeshSpec::parts_of(const Grid& grid,
+                                         std::optional<std::int64_t> world_size) const {
   if (!grid.ranks && grid.rank_offset == 0) return grid.mesh.plan(world_size);
   auto own = grid.mesh.world_size();
   if (grid.ranks && own && *own != grid.ranks->size())
@@ -114,7 +114,7 @@ MeshString::Parts MeshSpec::parts_of(const Grid& grid,
                                   grid.rank_offset, detail::count_text(*world_size, "rank")),
                       "use a smaller rank_offset or a larger world"};
   }
-  MeshString::Parts parts = grid.mesh.plan(own);
+  MeshString::PlanParts parts = grid.mesh.plan(own);
   std::int64_t end = 0;
   if (__builtin_add_overflow(grid.rank_offset, parts.world_size, &end))
     throw SpecError{"the ranks of the mesh overflow 64 bits", "use a smaller rank_offset"};
@@ -155,7 +155,7 @@ void MeshSpec::set_options(MeshPlan& plan) const {
           fmt::format("{} '{:.40}', but the mesh has no groups of that name", reason, name),
           detail::suggest(name, names, "the names are")};
   };
-  for (const Options& entry : options_)
+  for (const FamilyOptions& entry : options_)
     detail::located(origin_, entry.line, "choose other options", [&] {
       check(entry.name, "options are given for");
       if (!entry.options.split_from.empty())
@@ -168,7 +168,7 @@ MeshPlan MeshSpec::plan(std::optional<std::int64_t> world_size) const {
   check_world(world_size);
   if (!world_size) world_size = stated_world_size_;
   if (grids_.size() > 1) check_overlap();
-  MeshString::Parts all;
+  MeshString::PlanParts all;
   for (const Grid& grid : grids_) {
     auto parts = detail::located(origin_, grid.line, "choose other sizes",
                                  [&] { return parts_of(grid, world_size); });
@@ -200,7 +200,7 @@ bool MeshSpec::fits_string() const { return beyond_string().empty(); }
 std::string MeshSpec::to_string() const {
   if (const std::string beyond = beyond_string(); !beyond.empty())
     throw UnsupportedError{fmt::format("a mesh string cannot express {}", beyond),
-                           "use the TOML form: MeshSpec::to_toml(), or meshinfo convert"};
+                           "use the TOML form: to_toml(), or meshinfo convert"};
   return grids_.front().mesh.to_string();
 }
 

@@ -149,7 +149,7 @@ class MeshStringParser {
       if (view.size() == max_dimensions)
         refuse(fmt::format("more than {} dimensions in one view", max_dimensions),
                "use fewer dimensions");
-      MeshString::Dimension dimension{name("a dimension"), std::nullopt, position};
+      MeshString::WrittenDimension dimension{name("a dimension"), std::nullopt, position};
       const auto same = [&](const auto& d) { return d.name == dimension.name; };
       if (std::ranges::any_of(view, same)) {
         at_ = position;

@@ -146,7 +146,7 @@ void MeshString::add_products(const std::vector<Layout>& layouts,
 // be `auto`. A dimension that appears in several views has one family. Its groups must be the same
 // in all of these views; otherwise one name would stand for two sets of groups. Products come last,
 // because they can use the dimensions of any view.
-MeshString::Parts MeshString::plan(std::optional<std::int64_t> world_size) const {
+MeshString::PlanParts MeshString::plan(std::optional<std::int64_t> world_size) const {
   if (preset_) {
     if (world_size && *world_size < 1) refuse_world(*world_size);
     bool is_open = false;

@@ -168,14 +168,15 @@ class MeshFileReader {
     }
   }
 
-  void add_options(const std::string& name, const detail::TomlReader::Entry& entry) {
-    if (std::ranges::find(spec_.options_, name, &MeshSpec::Options::name) != spec_.options_.end())
+  void add_options(const std::string& name, const detail::TomlReader::TomlEntry& entry) {
+    if (std::ranges::find(spec_.options_, name, &MeshSpec::FamilyOptions::name) !=
+        spec_.options_.end())
       root_.refuse(entry.line, fmt::format("duplicate options of '{:.40}'", name),
                    "write the options of a name in one table only");
     spec_.options_.push_back({name, detail::read_options(root_.table(entry)), entry.line});
   }
 
-  [[noreturn]] void refuse_name(const detail::TomlReader::Entry& entry) const {
+  [[noreturn]] void refuse_name(const detail::TomlReader::TomlEntry& entry) const {
     root_.refuse(entry.line, fmt::format("'{:.40}' is not a valid name", entry.key),
                  "a name has at most 64 characters: a letter or '_', then letters, digits and '_'");
   }

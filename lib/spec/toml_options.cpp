@@ -3,9 +3,6 @@
 
 #include <limits>
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 namespace rankmesh::detail {
 namespace {
 
@@ -44,53 +41,6 @@ GroupOptions read_options(const TomlReader& table) {
   options.timeout = as_int(table.number("timeout", 1, most_int));
   options.duplicates = table.texts("duplicates");
   return options;
-}
-
-std::string options_as_toml(const GroupOptions& options) {
-  const GroupOptions usual;
-  std::string text;
-  const auto number = [&](std::string_view key, const std::optional<int>& value) {
-    if (value) text += fmt::format("{} = {}\n", key, *value);
-  };
-  if (!options.split_from.empty())
-    text += fmt::format("split_from = {}\n", detail::quoted(options.split_from));
-  if (options.share_resources) text += "share_resources = true\n";
-  if (options.ranks_per_id != usual.ranks_per_id)
-    text += fmt::format("ranks_per_id = {}\n", options.ranks_per_id);
-  if (options.lazy) text += "lazy = true\n";
-  if (!options.blocking) text += "blocking = false\n";
-  if (options.priority != usual.priority) number("priority", options.priority);
-  number("min_ctas", options.min_ctas);
-  number("max_ctas", options.max_ctas);
-  number("cga_cluster_size", options.cga_cluster_size);
-  number("traffic_class", options.traffic_class);
-  number("cta_policy", options.cta_policy);
-  number("nvls_ctas", options.nvls_ctas);
-  number("graph_usage_mode", options.graph_usage_mode);
-  if (options.warm_up_bytes != usual.warm_up_bytes)
-    text += fmt::format("warm_up_bytes = {}\n", options.warm_up_bytes);
-  number("timeout", options.timeout);
-  std::vector<std::string> keys;
-  for (const std::string& key : options.duplicates) keys.push_back(detail::quoted(key));
-  if (!keys.empty()) text += fmt::format("duplicates = [{}]\n", fmt::join(keys, ", "));
-  return text;
-}
-
-std::string quoted(std::string_view text) {
-  std::string result = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\')
-      result += fmt::format("\\{}", c);
-    else if (c == '\n')
-      result += "\\n";
-    else if (c == '\t')
-      result += "\\t";
-    else if (static_cast<unsigned char>(c) < ' ' || c == 127)
-      result += fmt::format("\\u{:04X}", static_cast<unsigned>(static_cast<unsigned char>(c)));
-    else
-      result += c;
-  }
-  return result + '"';
 }
 
 }  // namespace rankmesh::detail

@@ -26,19 +26,19 @@ std::int64_t TomlReader::line(std::string_view key) const {
   return node == nullptr ? 0 : node->source().begin.line;
 }
 
-std::vector<TomlReader::Entry> TomlReader::entries() const {
-  std::vector<std::pair<toml::source_position, Entry>> found;
+std::vector<TomlReader::TomlEntry> TomlReader::entries() const {
+  std::vector<std::pair<toml::source_position, TomlEntry>> found;
   for (const auto& [key, node] : table_)
     found.emplace_back(key.source().begin,
-                       Entry{std::string{key.str()}, &node, key.source().begin.line});
+                       TomlEntry{std::string{key.str()}, &node, key.source().begin.line});
   std::ranges::stable_sort(found, [](const auto& a, const auto& b) { return a.first < b.first; });
-  std::vector<Entry> result;
+  std::vector<TomlEntry> result;
   for (auto& [position, entry] : found) result.push_back(std::move(entry));
   return result;
 }
 
 void TomlReader::require_known_keys(std::span<const std::string> keys) const {
-  for (const Entry& entry : entries())
+  for (const TomlEntry& entry : entries())
     if (std::ranges::find(keys, entry.key) == keys.end())
       refuse(entry.line, fmt::format("unknown key '{:.40}'", entry.key),
              suggest(entry.key, keys, "the keys are"));
@@ -96,13 +96,13 @@ std::optional<std::int64_t> TomlReader::number(std::string_view key, std::int64_
   return value;
 }
 
-std::vector<TomlReader::Entry> TomlReader::entries_of(std::string_view key) const {
+std::vector<TomlReader::TomlEntry> TomlReader::entries_of(std::string_view key) const {
   const toml::node* node = table_.get(key);
   if (node == nullptr) return {};
   return table({std::string{key}, node, node->source().begin.line}).entries();
 }
 
-TomlReader TomlReader::table(const Entry& entry) const {
+TomlReader TomlReader::table(const TomlEntry& entry) const {
   const toml::table* table = entry.value->as_table();
   if (table == nullptr)
     refuse(entry.line, fmt::format("'{:.40}' must be a table", entry.key),

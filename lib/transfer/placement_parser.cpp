@@ -262,7 +262,7 @@ class PlaceParser : private detail::AxisParser {
   }
 
   std::size_t mesh_position_ = 0, on_position_ = 0, axes_position_ = 0;
-  MeshString::Parts parts_;
+  MeshString::PlanParts parts_;
   std::shared_ptr<TensorPlacement::Data> data_ = std::make_shared<TensorPlacement::Data>();
 };
 

@@ -93,7 +93,7 @@ TensorList TensorList::parse_toml(std::string_view text, std::string_view origin
   const TomlReader reader{table, origin};
   reader.require_known_keys(keys);
   TensorList list{.name = reader.text("name"), .counters = {}, .entries = {}};
-  for (const TomlReader::Entry& counter : reader.entries_of("counters")) {
+  for (const TomlReader::TomlEntry& counter : reader.entries_of("counters")) {
     const auto count = counter.value->value<std::int64_t>().value_or(0);
     if (!counter.value->is_integer() || count < 1 || count > most)
       reader.refuse(counter.line,

@@ -29,33 +29,33 @@ constexpr int polls_per_look = 64;
 // A call that is compared.
 struct ExchangeGuard::Exchange {
   // What a member sends about its call.
-  struct Record {
+  struct Announced {
     CallDescriptor call{};
     std::int64_t is_async = 0;
   };
-  enum class Phase : std::uint8_t { waits, exchanges_calls, exchanges_counts, is_complete };
+  enum class Stage : std::uint8_t { waits, exchanges_calls, exchanges_counts, is_complete };
 
-  Phase phase = Phase::waits;
+  Stage stage = Stage::waits;
   std::uint64_t number = 0;
-  Record own;
-  std::vector<Record> all;          // one per member
+  Announced own;
+  std::vector<Announced> all;       // one per member
   std::vector<CallWord> own_words;  // see block_counts.hpp
   std::vector<CallWord> all_words;
   MPI_Request request = MPI_REQUEST_NULL;
   Carry carry;
 
   [[nodiscard]] bool any_is_async() const {
-    return std::ranges::any_of(all, [](const Record& r) { return r.is_async != 0; });
+    return std::ranges::any_of(all, [](const Announced& a) { return a.is_async != 0; });
   }
 };
 
-class ExchangeGuard::PendingComparison final : public Pending {
+class ExchangeGuard::PendingExchange final : public Pending {
  public:
-  PendingComparison(ExchangeGuard& guard, std::shared_ptr<Exchange> exchange)
+  PendingExchange(ExchangeGuard& guard, std::shared_ptr<Exchange> exchange)
       : guard_{guard}, exchange_{std::move(exchange)} {}
   bool test() override {
     guard_.advance();
-    if (exchange_->phase == Exchange::Phase::is_complete) return true;
+    if (exchange_->stage == Exchange::Stage::is_complete) return true;
     if (guard_.failure_ == nullptr) return false;
     guard_.has_thrown_ = true;
     std::rethrow_exception(guard_.failure_);
@@ -76,21 +76,19 @@ ExchangeGuard::~ExchangeGuard() {
   for (std::shared_ptr<Exchange>& exchange : queue_) {
     if (exchange->request == MPI_REQUEST_NULL) continue;
     const CallDescriptor& call = exchange->own.call;
-    mpi::record_abandoned(fmt::format("the comparison of {}, call {}",
-                                      to_string(call, members_.name_of(call.family())),
-                                      exchange->number));
+    mpi::record_abandoned("the comparison of " + members_.text_of(call, exchange->number));
     leak(exchange);
   }
 }
 
 bool ExchangeGuard::meet(const Call& call, bool is_async, Waiter& waiter) {
   const std::shared_ptr<Exchange> exchange = begin(call, is_async, {});
-  waiter.finish(call, calls_, std::make_unique<PendingComparison>(*this, exchange));
+  waiter.finish(call, calls(), std::make_unique<PendingExchange>(*this, exchange));
   return exchange->any_is_async();
 }
 
 std::unique_ptr<Pending> ExchangeGuard::start_comparison(const Call& call, Carry carry) {
-  return std::make_unique<PendingComparison>(*this, begin(call, true, std::move(carry)));
+  return std::make_unique<PendingExchange>(*this, begin(call, true, std::move(carry)));
 }
 
 // Adds a call. Local; the call may be destroyed afterwards.
@@ -98,13 +96,12 @@ std::shared_ptr<ExchangeGuard::Exchange> ExchangeGuard::begin(const Call& call, 
                                                               Carry carry) {
   mpi::require_not_finalised();
   auto added = std::make_shared<Exchange>();
-  added->number = ++calls_;
+  added->number = ++calls();
   added->own = {describe_completely(call), is_async ? 1 : 0};
   added->carry = std::move(carry);
   if (call.has_blocks()) {
-    added->own_words.push_back(added->own.is_async);
     const std::int64_t words = call_words(call, comm_.size());
-    for (std::int64_t i = 1; i < words; ++i) added->own_words.push_back(block_word(call, i));
+    for (std::int64_t i = 0; i < words; ++i) added->own_words.push_back(call_word(call, i));
   }
   queue_.push_back(added);
   advance();
@@ -119,7 +116,7 @@ void ExchangeGuard::advance() {
       queue_.pop_front();
       if (compared->carry) compared->carry();
       compared->carry = nullptr;
-      compared->phase = Exchange::Phase::is_complete;
+      compared->stage = Exchange::Stage::is_complete;
     }
     if (!queue_.empty() && failure_ == nullptr && ++polls_ % polls_per_look == 0)
       look_for_departed();
@@ -142,19 +139,19 @@ bool ExchangeGuard::step(Exchange& c) {
     check(MPI_Test(&c.request, &done, MPI_STATUS_IGNORE), "MPI_Test");
     return done != 0;
   };
-  using Phase = Exchange::Phase;
-  if (c.phase == Phase::waits) {
+  using Stage = Exchange::Stage;
+  if (c.stage == Stage::waits) {
     c.all.resize(members);
     gather(&c.own, sizeof c.own, c.all.data());
-    c.phase = Phase::exchanges_calls;
+    c.stage = Stage::exchanges_calls;
   }
-  if (c.phase == Phase::exchanges_calls) {
+  if (c.stage == Stage::exchanges_calls) {
     if (!has_ended()) return false;
     compare(c);
     if (c.own_words.empty()) return true;
     c.all_words.resize(c.own_words.size() * members);
     gather(c.own_words.data(), c.own_words.size() * sizeof(CallWord), c.all_words.data());
-    c.phase = Phase::exchanges_counts;
+    c.stage = Stage::exchanges_counts;
   }
   if (!has_ended()) return false;
   compare_counts(c);
@@ -162,7 +159,7 @@ bool ExchangeGuard::step(Exchange& c) {
 }
 
 void ExchangeGuard::compare(const Exchange& c) const {
-  for (const Exchange::Record& other : c.all)
+  for (const Exchange::Announced& other : c.all)
     if (!other.call.matches(c.own.call)) refuse_exchange(c);
 }
 
@@ -188,18 +185,9 @@ void ExchangeGuard::refuse_exchange(const Exchange& c) const {
     const CallDescriptor& call = c.all[k].call;
     const bool is_v_form = call.has(CallDescriptor::blocks);
     const std::string of_blocks = is_v_form ? counts.text(k, call.count) : std::string{};
-    calls.push_back(fmt::format(
-        "{}, call {}", to_string(call, members_.name_of(call.family()), of_blocks), c.number));
+    calls.push_back(members_.text_of(call, c.number, of_blocks));
   }
-  throw MismatchError{list_calls(members_.ranks, members_.names, calls, &counts), mismatch_hint,
-                      false};
-}
-
-std::string ExchangeGuard::departure_text(const Departure& departure) const {
-  const std::string& name = members_.coordinators.front();
-  if (!departure.why.empty())
-    return fmt::format("{}, after {} calls of {}", departure.why, departure.closed_after - 1, name);
-  return fmt::format("close of {} after {} calls", name, departure.closed_after - 1);
+  throw different_calls(members_.list(calls, &counts));
 }
 
 // Ends the first call if a member has closed the group before this call.
@@ -215,17 +203,16 @@ void ExchangeGuard::look_for_departed() {
     if (departure.closed_after == 0 || departure.closed_after > first.number) continue;
     is_missed = true;
     has_failed = has_failed || !departure.why.empty();
-    calls[k] = departure_text(departure);
+    calls[k] = members_.text_of_departure(departure.closed_after - 1, departure.why);
   }
   if (!is_missed) return;
   const CallDescriptor& own = first.own.call;
   const std::string counts =
       own.has(CallDescriptor::blocks) ? fmt::format("own block of {}", own.count) : std::string{};
-  std::string own_call = fmt::format(
-      "{}, call {}", to_string(own, members_.name_of(own.family()), counts), first.number);
+  std::string own_call = members_.text_of(own, first.number, counts);
   if (!has_failed) return end_departed_call(std::move(calls), std::move(own_call));
   calls[static_cast<std::size_t>(comm_.rank())] = std::move(own_call);
-  throw PeerError{list_calls(members_.ranks, members_.names, calls), peer_hint};
+  throw PeerError{members_.list(calls), peer_hint};
 }
 
 // The members that are in the call report this to each other. When the calls of all these members
@@ -249,9 +236,9 @@ void ExchangeGuard::end_departed_call(std::vector<std::string> calls, std::strin
   if (!is_complete && reports_end_->left() > patience().reports) return;
   // If the first member does not create the error, something else has failed there.
   if (!is_first && !reports_end_->passed()) return;
-  std::string text = list_calls(members_.ranks, members_.names, calls);
-  tell_all(NoteKind::finding, text);
-  throw MismatchError{std::move(text), mismatch_hint, false};
+  const MismatchError error = different_calls(members_.list(calls));
+  tell_all(NoteKind::finding, error.message());
+  throw error;
 }
 
 void ExchangeGuard::take(int from, const Note& note, std::string text) {
@@ -263,8 +250,8 @@ void ExchangeGuard::take(int from, const Note& note, std::string text) {
 }
 
 void ExchangeGuard::leave(std::string_view why) {
-  tell_all(NoteKind::departure, why, calls_ + 1);
-  departures_[static_cast<std::size_t>(comm_.rank())] = {calls_ + 1, {}};
+  tell_all(NoteKind::departure, why, calls() + 1);
+  departures_[static_cast<std::size_t>(comm_.rank())] = {calls() + 1, {}};
 }
 
 bool ExchangeGuard::have_all_left() {
@@ -286,11 +273,12 @@ void ExchangeGuard::compare_at_close() {
   // If no other member has adopted the communicator, this member gets no notes.
   const bool is_complete =
       poll_until([&] { return have_all_left(); }, Deadline{patience().reports});
-  const auto is_same = [&](const Departure& d) { return d.closed_after == calls_ + 1; };
+  const auto is_same = [&](const Departure& d) { return d.closed_after == calls() + 1; };
   if (!is_complete || std::ranges::all_of(departures_, is_same)) return;
-  std::vector<std::string> calls;
-  for (const Departure& departure : departures_) calls.push_back(departure_text(departure));
-  throw MismatchError{list_calls(members_.ranks, members_.names, calls), mismatch_hint, false};
+  std::vector<std::string> texts;
+  for (const Departure& departure : departures_)
+    texts.push_back(members_.text_of_departure(departure.closed_after - 1, departure.why));
+  throw different_calls(members_.list(texts));
 }
 
 }  // namespace rankmesh::detail

@@ -57,9 +57,9 @@ void telling_others(detail::CallGuard& guard, const Call& call, std::uint64_t nu
 }  // namespace
 
 // A comparison, and the operation, which is tested only when the calls are equal.
-class GuardedTransport::PendingCall final : public Pending {
+class GuardedTransport::GuardedCall final : public Pending {
  public:
-  PendingCall(const Call& call, detail::CallGuard& guard, Transport& inner)
+  GuardedCall(const Call& call, detail::CallGuard& guard, Transport& inner)
       : kept_{call}, guard_{guard}, inner_{inner} {
     comparison_ = guard.start_comparison(call, [this] { carried_ = inner_.start(kept_.call); });
   }
@@ -138,7 +138,7 @@ std::unique_ptr<Pending> GuardedTransport::start(const Call& call) {
   if (guard == nullptr) return inner_->start(call);
   inner_->validate(call);  // before any member goes on
   try {
-    return std::make_unique<PendingCall>(call, *guard, *inner_);
+    return std::make_unique<GuardedCall>(call, *guard, *inner_);
   } catch (const Error& error) {
     guard->give_up(error);
     throw;

@@ -49,9 +49,9 @@ struct HierarchicalTransport::Issued {
   bool is_complete = false;
 };
 
-class HierarchicalTransport::Operation final : public Pending {
+class HierarchicalTransport::PendingExecution final : public Pending {
  public:
-  Operation(HierarchicalTransport& transport, std::shared_ptr<Issued> issued)
+  PendingExecution(HierarchicalTransport& transport, std::shared_ptr<Issued> issued)
       : transport_{transport}, issued_{std::move(issued)} {}
   bool test() override {
     if (issued_->is_complete) return true;
@@ -74,13 +74,13 @@ class HierarchicalTransport::Operation final : public Pending {
   std::shared_ptr<Issued> issued_;
 };
 
-HierarchicalTransport::HierarchicalTransport(mpi::CommunicatorView comm, Place place,
+HierarchicalTransport::HierarchicalTransport(mpi::CommunicatorView comm, Nodes nodes,
                                              detail::NoteGuard& guard, levels::Sizes sizes)
     : comm_{comm},
       guard_{guard},
-      inside_{std::move(place.inside)},
+      inside_{std::move(nodes.inside)},
       setting_{std::make_shared<levels::Setting>(
-          levels::Setting{std::move(place.shape), comm, inside_.get(), sizes})} {}
+          levels::Setting{std::move(nodes.shape), comm, inside_.get(), sizes})} {}
 
 bool HierarchicalTransport::supports(const Call& call) const {
   if (levels::plan_of(call.operation) == nullptr || !is_on_host(call) || !call.is_plain())
@@ -97,7 +97,7 @@ std::string HierarchicalTransport::why_not(const Call& call) const {
 }
 
 std::unique_ptr<Pending> HierarchicalTransport::start(const Call& call) {
-  return std::make_unique<Operation>(*this, issue(call));
+  return std::make_unique<PendingExecution>(*this, issue(call));
 }
 
 std::shared_ptr<HierarchicalTransport::Issued> HierarchicalTransport::issue(const Call& call) {
@@ -126,7 +126,7 @@ void HierarchicalTransport::run(const Call& call, Waiter& waiter) {
   }
   // A failure is thrown inside the Waiter, which then breaks the group.
   if (!issued->is_complete)
-    waiter.finish(call, number, std::make_unique<Operation>(*this, std::move(issued)));
+    waiter.finish(call, number, std::make_unique<PendingExecution>(*this, std::move(issued)));
   recorded.end();
 }
 
@@ -177,14 +177,11 @@ MismatchError HierarchicalTransport::error_of(const levels::Difference& differen
   const detail::GroupMembers& members = guard_.members();
   const Issued& own = *queue_.front();
   std::vector<std::string> calls(static_cast<std::size_t>(members.ranks.size()));
-  const auto text = [&](const CallDescriptor& call, std::uint64_t number) {
-    return fmt::format("{}, call {}", to_string(call, members.name_of(call.family())), number);
-  };
   calls[static_cast<std::size_t>(comm_.rank())] =
-      text(detail::describe_completely(own.call), own.number);
+      members.text_of(detail::describe_completely(own.call), own.number);
   calls[static_cast<std::size_t>(difference.member)] =
-      text(difference.other.call, difference.other.number);
-  return {detail::list_calls(members.ranks, members.names, calls), detail::mismatch_hint, false};
+      members.text_of(difference.other.call, difference.other.number);
+  return detail::different_calls(members.list(calls));
 }
 
 }  // namespace rankmesh

@@ -5,8 +5,10 @@
 
 #include <fmt/format.h>
 
-#include "detail/own_messages.hpp"
+#include "detail/clear_output.hpp"
 #include "detail/record_call.hpp"
+#include "detail/wrong_length.hpp"
+#include "shm/inbox.hpp"
 
 namespace rankmesh {
 namespace {
@@ -17,7 +19,9 @@ class CompletedOperation final : public Pending {
   [[nodiscard]] bool is_polled() const override { return false; }
 };
 
-void copy_bytes(const LocalCopy& copy) {
+void carry(const Call& call) {
+  if (facts_of(call.operation).excludes_own) return detail::clear_output(call);
+  const LocalCopy copy = local_copy(call);
   if (copy.out.count > 0)
     std::memcpy(copy.out.data, copy.in.data, static_cast<std::size_t>(copy.out.bytes()));
 }
@@ -31,23 +35,26 @@ LocalCopy local_copy(const Call& call) {
   return copy;
 }
 
-// A message of a member to itself, or both messages of a send_recv.
-class LocalTransport::PendingMessage final : public Pending {
+// A message of a member to itself, or both messages of a send_recv. A message for which no receive
+// waits is copied, so a send never waits.
+class LocalTransport::MessageToItself final : public Pending {
  public:
-  PendingMessage(const Call& call, detail::OwnMessages& messages)
-      : messages_{messages}, receive_{.out = call.out, .tag = call.tag} {
-    // If nothing else has the tag, the message needs no memory in between.
-    const bool is_direct = call.operation == Operation::send_recv && !messages.has_any(call.tag);
-    if (is_direct) messages.begin(receive_);
-    if (call.operation != Operation::recv) messages.send(call.in, call.tag);
-    if (call.operation == Operation::send) receive_.is_complete = true;
-    if (call.operation != Operation::send && !is_direct) messages.begin(receive_);
+  MessageToItself(const Call& call, shm::Inbox& inbox) : inbox_{inbox} {
+    receive_.envelope = {call.out.count, call.tag, call.out.type};
+    receive_.target = call.out.data;
+    receive_.is_complete = call.operation == Operation::send;
+    // The receive comes first, so that the message needs no memory in between. If an earlier message
+    // is there, the receive gets that one, maybe into the memory that is sent.
+    const bool sends_first = inbox.arrived(call.tag).has_value();
+    if (!receive_.is_complete && !sends_first) receive();
+    if (call.operation != Operation::recv) send({call.in.count, call.tag, call.in.type}, call.in);
+    if (!receive_.is_complete && sends_first) receive();
   }
-  ~PendingMessage() override {
-    if (!receive_.is_complete) messages_.withdraw(receive_);
-  }
+  ~MessageToItself() override { inbox_.cancel(receive_); }
   bool test() override {
-    if (receive_.wrong) throw detail::WrongLength{*receive_.wrong};
+    if (receive_.wrong)
+      throw detail::WrongLength{fmt::format("received {}, but {} were expected",
+                                            text_of(*receive_.wrong), text_of(receive_.envelope))};
     return receive_.is_complete || was_cancelled_;
   }
   [[nodiscard]] bool is_polled() const override { return false; }
@@ -55,12 +62,29 @@ class LocalTransport::PendingMessage final : public Pending {
   [[nodiscard]] bool was_cancelled() const override { return was_cancelled_; }
 
  private:
-  detail::OwnMessages& messages_;
-  detail::OwnMessages::Receive receive_;
+  static void deliver(shm::Message& receive, const shm::Envelope& envelope, const std::byte* data) {
+    if (receive.complete(envelope) && envelope.count > 0)
+      std::memmove(receive.target, data, envelope.bytes());
+  }
+  void receive() {
+    if (const auto early = inbox_.take_early(receive_.envelope.tag))
+      deliver(receive_, early->envelope, early->bytes.data());
+    else
+      inbox_.wait(receive_);
+  }
+  void send(const shm::Envelope& envelope, const ConstBuffer& in) {
+    if (shm::Message* const receive = inbox_.take_receive(envelope.tag))
+      return deliver(*receive, envelope, in.data);
+    shm::Inbox::Early& early = inbox_.keep(envelope, envelope.bytes());
+    if (in.count > 0) std::memcpy(early.bytes.data(), in.data, envelope.bytes());
+  }
+
+  shm::Inbox& inbox_;
+  shm::Message receive_;
   bool was_cancelled_ = false;
 };
 
-LocalTransport::LocalTransport() : messages_{std::make_unique<detail::OwnMessages>()} {}
+LocalTransport::LocalTransport() : inbox_{std::make_unique<shm::Inbox>()} {}
 LocalTransport::~LocalTransport() = default;
 
 bool LocalTransport::supports(const Call& call) const {
@@ -69,21 +93,21 @@ bool LocalTransport::supports(const Call& call) const {
 
 void LocalTransport::run(const Call& call, Waiter& waiter) {
   if (is_point_to_point(call.operation)) return run_message(call, waiter);
-  if (waiter.recording == nullptr || waiter.recording->record == nullptr)
-    return copy_bytes(local_copy(call));
+  ++calls_;
+  if (waiter.recording == nullptr || waiter.recording->record == nullptr) return carry(call);
   // The call cannot wait, so no time is taken for it.
   record::format::Header& header = *waiter.recording->record;
   const std::uint64_t next = detail::next_of(header);
   record::format::Entry& entry = detail::add_entry(header, next, detail::describe_completely(call),
-                                                   waiter.recording->group | ++calls_);
+                                                   waiter.recording->group | calls_);
   if (detail::is_sampled(header, next)) detail::take_time(header, entry);
-  copy_bytes(local_copy(call));
+  carry(call);
   detail::set_state(header, entry, record::State::ended);
 }
 
 void LocalTransport::run_message(const Call& call, Waiter& waiter) {
   detail::RecordedCall recorded = detail::record_call(waiter, call, 0, carrier());
-  PendingMessage message{call, *messages_};
+  MessageToItself message{call, *inbox_};
   try {
     if (!message.test())
       throw UsageError{fmt::format("{} would wait for ever: the caller has sent no such message",
@@ -97,12 +121,13 @@ void LocalTransport::run_message(const Call& call, Waiter& waiter) {
 
 std::optional<std::int64_t> LocalTransport::arrived(RankInGroup from, int tag) {
   (void)from;
-  return messages_->arrived(tag);
+  return inbox_->arrived(tag);
 }
 
 std::unique_ptr<Pending> LocalTransport::start(const Call& call) {
-  if (is_point_to_point(call.operation)) return std::make_unique<PendingMessage>(call, *messages_);
-  copy_bytes(local_copy(call));
+  if (is_point_to_point(call.operation)) return std::make_unique<MessageToItself>(call, *inbox_);
+  ++calls_;
+  carry(call);
   return std::make_unique<CompletedOperation>();
 }
 

@@ -17,13 +17,13 @@ namespace {
 // NCCL matches messages only by their order, so messages on device memory have no tag.
 constexpr std::int64_t no_tag = -1;
 
-// The value of Header::receives with which a member takes back a receive.
+// The value of MessageHeader::receives with which a member takes back a receive.
 constexpr std::uint8_t takes_back = 2;
 
 }  // namespace
 
 // What one end of a message tells the other end about it.
-struct MessageGuard::Header {
+struct MessageGuard::MessageHeader {
   std::uint64_t mark = 0;
   std::uint8_t operation = 0;
   std::uint8_t type = 0;
@@ -38,11 +38,12 @@ struct MessageGuard::Header {
 // One message of a call.
 struct MessageGuard::Half {
   int peer = 0;
-  Header own;
-  std::optional<Header> theirs;
+  MessageHeader own;
+  std::optional<MessageHeader> theirs;
 
   // Whether MPI or NCCL could match both messages.
-  [[nodiscard]] bool is_like(int other_peer, const Header& other, bool same_direction) const {
+  [[nodiscard]] bool is_like(int other_peer, const MessageHeader& other,
+                             bool same_direction) const {
     return peer == other_peer && (own.receives == other.receives) == same_direction &&
            own.tag == other.tag && own.on_device == other.on_device;
   }
@@ -50,11 +51,11 @@ struct MessageGuard::Half {
 
 struct MessageGuard::Arrived {
   int from;
-  Header header;
+  MessageHeader header;
 };
 
 // A message that is compared, or both messages of a send_recv.
-struct MessageGuard::Exchange {
+struct MessageGuard::Compared {
   std::vector<Half> halves;
   Carry carry;
   bool is_complete = false;
@@ -70,46 +71,46 @@ MessageGuard::MessageGuard(const mpi::CommunicatorView& comm, GroupMembers membe
 
 MessageGuard::~MessageGuard() = default;
 
-class MessageGuard::PendingComparison final : public Pending {
+class MessageGuard::PendingMatch final : public Pending {
  public:
-  PendingComparison(MessageGuard& guard, std::shared_ptr<Exchange> exchange)
-      : guard_{guard}, exchange_{std::move(exchange)} {}
-  ~PendingComparison() override { guard_.forget(*exchange_); }
-  bool test() override { return was_cancelled_ || guard_.test(*exchange_); }
-  void cancel() override { was_cancelled_ = guard_.withdraw(*exchange_); }
+  PendingMatch(MessageGuard& guard, std::shared_ptr<Compared> compared)
+      : guard_{guard}, compared_{std::move(compared)} {}
+  ~PendingMatch() override { guard_.forget(*compared_); }
+  bool test() override { return was_cancelled_ || guard_.test(*compared_); }
+  void cancel() override { was_cancelled_ = guard_.withdraw(*compared_); }
   [[nodiscard]] bool was_cancelled() const override { return was_cancelled_; }
 
  private:
   MessageGuard& guard_;
-  std::shared_ptr<Exchange> exchange_;
+  std::shared_ptr<Compared> compared_;
   bool was_cancelled_ = false;
 };
 
 bool MessageGuard::meet(const Call& call, bool, Waiter& waiter) {
-  const std::shared_ptr<Exchange> exchange = begin(call, {});
+  const std::shared_ptr<Compared> compared = begin(call, {});
   try {
-    waiter.finish(call, 0, std::make_unique<PendingComparison>(*this, exchange));
+    waiter.finish(call, 0, std::make_unique<PendingMatch>(*this, compared));
   } catch (...) {
-    forget(*exchange);
+    forget(*compared);
     throw;
   }
   return true;
 }
 
 std::unique_ptr<Pending> MessageGuard::start_comparison(const Call& call, Carry carry) {
-  return std::make_unique<PendingComparison>(*this, begin(call, std::move(carry)));
+  return std::make_unique<PendingMatch>(*this, begin(call, std::move(carry)));
 }
 
 // Sends the headers of a call. Local; the call may be destroyed afterwards. The message is carried
 // when both ends are equal, in the order of the calls.
-std::shared_ptr<MessageGuard::Exchange> MessageGuard::begin(const Call& call, Carry carry) {
+std::shared_ptr<MessageGuard::Compared> MessageGuard::begin(const Call& call, Carry carry) {
   mpi::require_not_finalised();
-  auto added = std::make_shared<Exchange>();
+  auto added = std::make_shared<Compared>();
   added->carry = std::move(carry);
   const auto add = [&](RankInGroup peer, const auto& buffer, bool receives) {
     if (peer.value() == comm_.rank()) return;  // a message to itself needs no comparison
     const bool on_device = buffer.kind == MemoryKind::device;
-    Header header;
+    MessageHeader header;
     header.mark = members_.key.mark();
     header.operation = static_cast<std::uint8_t>(call.operation);
     header.type = static_cast<std::uint8_t>(buffer.type);
@@ -130,12 +131,13 @@ std::shared_ptr<MessageGuard::Exchange> MessageGuard::begin(const Call& call, Ca
   return added;
 }
 
-void MessageGuard::send(int member, const Header& header) const {
+void MessageGuard::send(int member, const MessageHeader& header) const {
   send_and_forget(comm_, member, members_.key.header_tag(), header);
 }
 
 void MessageGuard::receive() {
-  while (const auto received = receive_if_arrived<Header>(comm_, members_.key.header_tag())) {
+  while (const auto received =
+             receive_if_arrived<MessageHeader>(comm_, members_.key.header_tag())) {
     const Arrived arrived{received->from, received->message};
     if (arrived.header.mark != members_.key.mark()) continue;
     if (arrived.header.receives == takes_back)
@@ -176,25 +178,25 @@ bool MessageGuard::is_withdrawn(const Arrived& arrived) {
 
 // Takes back a receive whose sender has not called send, and forgets it. Returns false if both ends
 // were compared, so that the message will arrive, or if the comparison has failed.
-bool MessageGuard::withdraw(const Exchange& exchange) {
-  if (exchange.halves.size() != 1 ||
-      exchange.halves.front().own.operation != static_cast<std::uint8_t>(Operation::recv))
+bool MessageGuard::withdraw(const Compared& compared) {
+  if (compared.halves.size() != 1 ||
+      compared.halves.front().own.operation != static_cast<std::uint8_t>(Operation::recv))
     return false;
   advance();
-  if (exchange.is_complete || exchange.failure != nullptr || exchange.is_matched()) return false;
+  if (compared.is_complete || compared.failure != nullptr || compared.is_matched()) return false;
   if (!is_leaving_) {
-    Header header = exchange.halves.front().own;
+    MessageHeader header = compared.halves.front().own;
     header.receives = takes_back;
-    send(exchange.halves.front().peer, header);
+    send(compared.halves.front().peer, header);
   }
-  forget(exchange);
+  forget(compared);
   return true;
 }
 
 // Gives each message the first header that fits, in the order of the calls.
 void MessageGuard::match() {
-  for (const auto& exchange : waiting_)
-    for (Half& half : exchange->halves) {
+  for (const auto& compared : waiting_)
+    for (Half& half : compared->halves) {
       if (half.theirs) continue;
       const auto fits = [&](const Arrived& a) { return half.is_like(a.from, a.header, false); };
       const auto found = std::ranges::find_if(arrived_, fits);
@@ -204,20 +206,20 @@ void MessageGuard::match() {
       try {
         compare(half);
       } catch (const MismatchError&) {
-        exchange->failure = std::current_exception();
+        compared->failure = std::current_exception();
       }
     }
 }
 
 // MPI matches messages in the order in which they are started, so a message must not be started
 // before an earlier one of the same kind. A message that differs is never started at either end.
-bool MessageGuard::may_start(const Exchange& exchange) const {
-  if (exchange.failure != nullptr || !exchange.is_matched()) return false;
+bool MessageGuard::may_start(const Compared& compared) const {
+  if (compared.failure != nullptr || !compared.is_matched()) return false;
   for (const auto& earlier : waiting_) {
-    if (earlier.get() == &exchange) return true;
+    if (earlier.get() == &compared) return true;
     if (earlier->failure != nullptr) continue;
     for (const Half& a : earlier->halves)
-      for (const Half& b : exchange.halves)
+      for (const Half& b : compared.halves)
         if (a.is_like(b.peer, b.own, true)) return false;
   }
   return true;
@@ -229,22 +231,22 @@ void MessageGuard::advance() {
     receive();
     match();
   } catch (const Error&) {
-    for (const auto& exchange : waiting_) exchange->failure = std::current_exception();
+    for (const auto& compared : waiting_) compared->failure = std::current_exception();
   }
   for (auto next = waiting_.begin(); next != waiting_.end();) {
-    const std::shared_ptr<Exchange> exchange = *next;
-    if (!may_start(*exchange)) {
+    const std::shared_ptr<Compared> compared = *next;
+    if (!may_start(*compared)) {
       ++next;
       continue;
     }
     next = waiting_.erase(next);
-    exchange->is_complete = true;
+    compared->is_complete = true;
     try {
-      if (exchange->carry) exchange->carry();
+      if (compared->carry) compared->carry();
     } catch (const Error&) {
-      exchange->failure = std::current_exception();
+      compared->failure = std::current_exception();
     }
-    exchange->carry = nullptr;
+    compared->carry = nullptr;
   }
 }
 
@@ -261,51 +263,51 @@ std::optional<std::int64_t> MessageGuard::arrived(RankInGroup from, int tag) {
   return found->header.count * static_cast<std::int64_t>(size_of(type));
 }
 
-bool MessageGuard::test(const Exchange& exchange) {
-  if (!exchange.is_complete) advance();
-  if (exchange.failure != nullptr) {
-    const std::exception_ptr failure = exchange.failure;
-    forget(exchange);
+bool MessageGuard::test(const Compared& compared) {
+  if (!compared.is_complete) advance();
+  if (compared.failure != nullptr) {
+    const std::exception_ptr failure = compared.failure;
+    forget(compared);
     std::rethrow_exception(failure);
   }
-  if (exchange.is_complete) return true;
+  if (compared.is_complete) return true;
   throw_if_ended();
   return false;
 }
 
 void MessageGuard::throw_if_ended() {
-  for (const auto& exchange : waiting_)
-    if (exchange->failure != nullptr) {
-      const std::exception_ptr failure = exchange->failure;  // the exchange may end here
+  for (const auto& compared : waiting_)
+    if (compared->failure != nullptr) {
+      const std::exception_ptr failure = compared->failure;  // the entry may end here
       std::rethrow_exception(failure);
     }
 }
 
 void MessageGuard::give_up(const Error& why) {
-  for (const auto& exchange : waiting_)
-    if (exchange->failure == nullptr) exchange->failure = std::make_exception_ptr(why);
+  for (const auto& compared : waiting_)
+    if (compared->failure == nullptr) compared->failure = std::make_exception_ptr(why);
   waiting_.clear();
 }
 
-void MessageGuard::forget(const Exchange& exchange) {
-  waiting_.remove_if([&](const auto& other) { return other.get() == &exchange; });
+void MessageGuard::forget(const Compared& compared) {
+  waiting_.remove_if([&](const auto& other) { return other.get() == &compared; });
 }
 
 // Both ends compose the same text: the sender comes first.
 void MessageGuard::compare(const Half& half) const {
-  const Header& theirs = *half.theirs;
+  const MessageHeader& theirs = *half.theirs;
   if (half.own.type == theirs.type && half.own.count == theirs.count) return;
   const int self = comm_.rank();
   const bool receives = half.own.receives != 0;
-  const Header& sender = receives ? theirs : half.own;
-  const Header& receiver = receives ? half.own : theirs;
+  const MessageHeader& sender = receives ? theirs : half.own;
+  const MessageHeader& receiver = receives ? half.own : theirs;
   const int from = receives ? half.peer : self;
   const int to = receives ? self : half.peer;
   throw MismatchError{fmt::format("{}; {}", text_of(sender, from, to), text_of(receiver, to, from)),
                       "send and receive the same number of elements of the same type", false};
 }
 
-std::string MessageGuard::text_of(const Header& header, int member, int peer) const {
+std::string MessageGuard::text_of(const MessageHeader& header, int member, int peer) const {
   const auto rank = [&](int k) { return members_.ranks.at(k); };
   const std::string tag =
       header.tag == no_tag ? ", device memory" : fmt::format(", tag {}", header.tag);

@@ -90,6 +90,9 @@ void MpiCall::operator()() {
       return scatter();
     case Operation::all_to_all:
       return all_to_all();
+    case Operation::scan:
+    case Operation::exscan:
+      return scan();
     case Operation::send:
     case Operation::recv:
     case Operation::send_recv:
@@ -164,6 +167,18 @@ void MpiCall::all_reduce() {
     const void* from = in_place ? MPI_IN_PLACE : static_cast<const void*>(place(call_.in, offset));
     RANKMESH_ISSUE(Allreduce, Iallreduce, from, place(call_.out, offset), n, arithmetic_type(),
                    reduction(), comm_);
+  });
+}
+
+void MpiCall::scan() {
+  const bool in_place = same(call_.in.data, call_.out.data);
+  in_pieces(call_.in.count / unit_, [&](std::int64_t offset, int n) {
+    const void* from = in_place ? MPI_IN_PLACE : static_cast<const void*>(place(call_.in, offset));
+    std::byte* to = place(call_.out, offset);
+    if (call_.operation == Operation::scan)
+      RANKMESH_ISSUE(Scan, Iscan, from, to, n, arithmetic_type(), reduction(), comm_);
+    else
+      RANKMESH_ISSUE(Exscan, Iexscan, from, to, n, arithmetic_type(), reduction(), comm_);
   });
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "detail/clear_output.hpp"
 #include "detail/mpi_call.hpp"
 #include "detail/mpi_message.hpp"
 #include "detail/record_call.hpp"
@@ -21,13 +22,13 @@ namespace {
 
 using mpi::check;
 
-// Divides the sums of an average. MPI has no operation for averages.
-void finish_average(const Call& call, int rank, int size) {
-  if (call.reduction != ReduceOp::avg) return;
-  const bool has_result = call.operation == Operation::all_reduce ||
-                          call.operation == Operation::reduce_scatter ||
-                          (call.operation == Operation::reduce && call.root.value() == rank);
-  if (has_result) detail::divide(call.out.type, call.out.data, call.out.count, size);
+// Does what MPI does not: divides the sums of an average, and sets the first result of an
+// exclusive scan.
+void finish(const Call& call, int rank, int size) {
+  if (rank == 0 && facts_of(call.operation).excludes_own) return detail::clear_output(call);
+  if (call.reduction == ReduceOp::avg && reduces(call.operation) &&
+      has_output(call.operation, call.root.value() == rank))
+    detail::divide(call.out.type, call.out.data, call.out.count, size);
 }
 
 // What identifies a call on the board: collectives are counted, messages have two ends and a tag.
@@ -68,7 +69,7 @@ class MpiCollective final : public Pending {
     if (done == 0) return false;
     complete_ = true;
     if (user_) check_user(*user_);
-    finish_average(call_, rank_, size_);
+    finish(call_, rank_, size_);
     return true;
   }
   [[nodiscard]] bool is_in_mpi() const override { return !complete_; }
@@ -104,8 +105,10 @@ class MpiCollective final : public Pending {
 
 }  // namespace
 
-MpiTransport::MpiTransport(const mpi::CommunicatorView& comm, std::int64_t largest_count)
-    : comm_{comm},
+MpiTransport::MpiTransport(const mpi::CommunicatorView& comm, std::int64_t largest_count,
+                           std::uint64_t* calls)
+    : calls_{calls},
+      comm_{comm},
       largest_count_{std::clamp<std::int64_t>(largest_count, 1, std::numeric_limits<int>::max())},
       is_foreign_{!mpi::returns_errors(comm.native())} {}
 
@@ -117,19 +120,22 @@ void MpiTransport::validate(const Call& call) const {
   if (call.has_blocks()) detail::require_int_blocks(call);
 }
 
+// Returns the number of a collective that begins.
+std::uint64_t MpiTransport::count(const Call& call) {
+  return calls_ == nullptr || is_point_to_point(call.operation) ? 0 : ++*calls_;
+}
+
 void MpiTransport::run(const Call& call, Waiter& waiter) {
-  const bool is_message = is_point_to_point(call.operation);
-  detail::RecordedCall recorded =
-      detail::record_call(waiter, call, is_message ? 0 : calls_ + 1, carrier());
   mpi::require_not_finalised();
-  if (!is_message) ++calls_;
+  const std::uint64_t number = count(call);
+  detail::RecordedCall recorded = detail::record_call(waiter, call, number, carrier());
   recorded.enter();
   try {
     if (waiter.published_call == nullptr) {
       carry(call);
     } else {
       const detail::BoardEntry entry{*waiter.published_call, waiter.label, call.operation,
-                                     number_of(call, calls_)};
+                                     number_of(call, number)};
       carry(call);
     }
   } catch (const detail::WrongLength& error) {
@@ -145,7 +151,7 @@ void MpiTransport::carry(const Call& call) {
   if (is_point_to_point(call.operation)) return detail::run_message(call, comm_, largest_count_);
   detail::MpiCall issue{call, comm_, largest_count_, nullptr};
   issue();
-  finish_average(call, comm_.rank(), comm_.size());
+  finish(call, comm_.rank(), comm_.size());
   if (call.user != nullptr) check_user(*call.user);
 }
 
@@ -165,7 +171,7 @@ std::unique_ptr<Pending> MpiTransport::start(const Call& call) {
   mpi::require_not_finalised();
   if (is_point_to_point(call.operation))
     return std::make_unique<detail::MpiMessage>(call, comm_, largest_count_, is_foreign_);
-  ++calls_;
+  count(call);
   return std::make_unique<MpiCollective>(call, comm_, largest_count_, is_foreign_);
 }
 

@@ -59,23 +59,20 @@ void move_pieces(const MovePieces& work, StreamRef stream) {
 void NcclTransport::issue_along_axis(const Call& call) {
   device::require_current(context_->claim.device());
   (void)device::is_captured(call.stream);
-  const bool gathers =
-      call.operation == Operation::all_gather || call.operation == Operation::gather;
-  const bool is_rooted =
-      call.operation == Operation::gather || call.operation == Operation::scatter;
-  const bool has_whole = !is_rooted || call.root.value() == rank_;
+  const bool of_out = gathers(call.operation);
+  const bool has_whole = !has_root(call.operation) || call.root.value() == rank_;
   Call plain = call;
   plain.rows = 1;
   if (!has_whole) return issue(plain);
 
-  const std::int64_t block = gathers ? call.in.bytes() : call.out.bytes();
+  const std::int64_t block = of_out ? call.in.bytes() : call.out.bytes();
   MovePieces move{
-      .rows = call.rows, .members = size_, .piece_bytes = block / call.rows, .to_blocks = !gathers};
+      .rows = call.rows, .members = size_, .piece_bytes = block / call.rows, .to_blocks = !of_out};
   if (!device::has_kernels()) require_copyable(move, context_->claim.device());
   auto* blocks = static_cast<std::byte*>(
       device::allocate_in_order(static_cast<std::size_t>(size_ * block), call.stream));
   try {
-    if (gathers) {
+    if (of_out) {
       plain.out.data = blocks;
       issue(plain);
       move.to = call.out.data;

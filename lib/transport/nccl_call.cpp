@@ -108,9 +108,6 @@ class NcclIssue {
     const int root = static_cast<int>(c.root.value());
     if (c.has_blocks()) return blocks(root);
     switch (c.operation) {
-      case Operation::barrier:
-        throw UnsupportedError{"NCCL has no barrier",
-                               "synchronise the stream, or use a barrier on the host"};
       case Operation::broadcast:
         return check(nccl_.Broadcast(c.out.data, c.out.data, count(c.out), out_.type, root,
                                      comm_.native(), stream_),
@@ -146,6 +143,9 @@ class NcclIssue {
           send(c.in, static_cast<int>(c.destination.value()));
           recv(c.out, static_cast<int>(c.source.value()));
         });
+      default:  // see OperationFacts::nccl
+        throw UnsupportedError{fmt::format("NCCL has no {}", to_string(c.operation)),
+                               "synchronise the stream, and use the operation on the host"};
     }
   }
 

@@ -143,7 +143,7 @@ NcclTransport::NcclTransport(std::unique_ptr<nccl::Communicator> comm, int rank,
 NcclTransport::~NcclTransport() { context_->forget(*comm_); }
 
 bool NcclTransport::supports(const Call& call) const {
-  return is_device_call(call) && call.operation != Operation::barrier;
+  return is_device_call(call) && !facts_of(call.operation).nccl.empty();
 }
 
 void NcclTransport::require_supported(const Call& call) const {
@@ -271,7 +271,7 @@ void NcclTransport::warm_up_collectives(float* scratch, std::int64_t bytes, Stre
 }
 
 bool LocalDeviceTransport::supports(const Call& call) const {
-  return is_device_call(call) && call.operation != Operation::barrier;
+  return is_device_call(call) && !facts_of(call.operation).nccl.empty();
 }
 
 void LocalDeviceTransport::copy(const Call& call) {

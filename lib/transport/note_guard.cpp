@@ -5,9 +5,21 @@
 #include <cstring>
 #include <utility>
 
+#include "rankmesh/transport/mpi_transport.hpp"
 #include "wait/detail/small_messages.hpp"
 
 namespace rankmesh::detail {
+
+bool NoteGuard::meet(const Call& call, bool is_async, Waiter& waiter) {
+  waiter.finish(call, ++calls(), MpiTransport{comm_}.start({.operation = Operation::barrier}));
+  return is_async;
+}
+
+std::unique_ptr<Pending> NoteGuard::start_comparison(const Call&, Carry carry) {
+  ++calls();
+  if (carry) carry();
+  return nullptr;
+}
 
 void NoteGuard::refuse(const MismatchError& error) {
   if (failure_ != nullptr) return;  // another member has found it first
@@ -54,7 +66,7 @@ void NoteGuard::receive_notes() {
     if (note.kind != NoteKind::finding)
       take(received->from, note, std::move(text));
     else if (failure_ == nullptr)
-      failure_ = std::make_exception_ptr(MismatchError{std::move(text), mismatch_hint, false});
+      failure_ = std::make_exception_ptr(different_calls(std::move(text)));
   }
 }
 

@@ -19,9 +19,9 @@ bool is_on_device(const Call& call) {
 }  // namespace
 
 // An asynchronous operation.
-class ProgramTransport::PendingCall final : public Pending {
+class ProgramTransport::ProgramCall final : public Pending {
  public:
-  PendingCall(const Call& call, const ProgramTransport& transport)
+  ProgramCall(const Call& call, const ProgramTransport& transport)
       : transport_{transport}, operation_{call.operation} {
     calling([&] { carried_ = transport.own_->start(call); });
   }
@@ -85,7 +85,7 @@ std::unique_ptr<Pending> ProgramTransport::start(const Call& call) {
   const detail::InFunction mark;
   if (is_on_device(call)) return own_->start(call);
   if (!supports(call)) return mpi_.start(call);
-  return std::make_unique<PendingCall>(call, *this);
+  return std::make_unique<ProgramCall>(call, *this);
 }
 
 // Rethrows the exception that is being handled: an Error unchanged, any other exception as a

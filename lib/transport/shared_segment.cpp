@@ -13,14 +13,14 @@ namespace {
 using detail::SegmentFile;
 using mpi::check;
 
-struct Outcome {  // laid out as MPI_2INT: the highest errno, and the member that has it
+struct Failure {  // laid out as MPI_2INT: the highest errno, and the member that has it
   int error = 0;
   int member = 0;
 };
 
 // One attempt to create a segment that all members have mapped. Member 0 broadcasts the position of
 // its file. A reduction then tells all members whether one of them has failed.
-Outcome attempt(SegmentFile& file, const mpi::CommunicatorView& members, std::size_t bytes,
+Failure attempt(SegmentFile& file, const mpi::CommunicatorView& members, std::size_t bytes,
                 SharedSegment::Backing backing, WaitMonitor& monitor, const WaitPoint& point,
                 const Deadline& deadline) {
   MpiMemory<detail::SegmentAnnouncement> announcement;
@@ -32,16 +32,16 @@ Outcome attempt(SegmentFile& file, const mpi::CommunicatorView& members, std::si
   announcement.wait(request, monitor, point, deadline);
   if (members.rank() != 0) file.open(*announcement);
 
-  struct Outcomes {
-    Outcome mine, worst;
+  struct Failures {
+    Failure mine, worst;
   };
-  MpiMemory<Outcomes> outcomes;
-  outcomes->mine = {file.error(), members.rank()};
-  check(MPI_Iallreduce(&outcomes->mine, &outcomes->worst, 1, MPI_2INT, MPI_MAXLOC, members.native(),
+  MpiMemory<Failures> failures;
+  failures->mine = {file.error(), members.rank()};
+  check(MPI_Iallreduce(&failures->mine, &failures->worst, 1, MPI_2INT, MPI_MAXLOC, members.native(),
                        &request),
         "MPI_Iallreduce");
-  outcomes.wait(request, monitor, point, deadline);
-  return outcomes->worst;
+  failures.wait(request, monitor, point, deadline);
+  return failures->worst;
 }
 
 }  // namespace
@@ -50,7 +50,7 @@ SharedSegment::SharedSegment(const mpi::CommunicatorView& members, std::size_t b
                              WaitMonitor& monitor, const WaitPoint& point, const Deadline& deadline,
                              Backing backing) {
   SegmentFile file;
-  Outcome worst = attempt(file, members, bytes, backing, monitor, point, deadline);
+  Failure worst = attempt(file, members, bytes, backing, monitor, point, deadline);
   if (worst.error != 0 && backing == Backing::automatic) {
     file = SegmentFile{};
     worst = attempt(file, members, bytes, Backing::named, monitor, point, deadline);

@@ -16,7 +16,6 @@
 
 #include "base/detail/patience.hpp"
 #include "detail/call_descriptor.hpp"
-#include "detail/call_variants.hpp"
 #include "detail/shm_transport.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/wait/backoff.hpp"
@@ -50,11 +49,8 @@ void ShmTransport::throw_if_ended() {
 // it.
 void ShmTransport::throw_if_unreadable(const std::optional<shm::FailedRead>& failed) const {
   if (!failed || failed->code == 0 || failed->code == ESRCH) return;
-  const auto name = [&](std::size_t k) {
-    return place_.names(place_.ranks.at(static_cast<std::int64_t>(k)));
-  };
-  detail::throw_unreadable(name(static_cast<std::size_t>(place_.self)), name(failed->member),
-                           failed->code);
+  detail::throw_unreadable(place_.members.rank_of(engine_.group().self),
+                           place_.members.rank_of(failed->member), failed->code);
 }
 
 void ShmTransport::end_early() {
@@ -72,12 +68,12 @@ void ShmTransport::end_early() {
   if (state == Finding::gave_up) throw PeerError{text, detail::peer_hint};
   std::vector<Rank> missing{finding.missing, finding.missing + finding.missing_count};
   // A member that comes too late was missing itself, but it wants to know whom to look for.
-  if (missing.size() > 1) std::erase(missing, place_.ranks.at(place_.self));
+  if (missing.size() > 1) std::erase(missing, place_.members.ranks.at(place_.self));
   if (state == Finding::ended) throw PeerError{text, detail::peer_hint, std::move(missing)};
   if (state == Finding::timed_out)
     throw TimeoutError{text, detail::timeout_hint(static_cast<TimeLimit>(finding.limit)),
                        std::move(missing)};
-  throw MismatchError{text, detail::mismatch_hint, false};
+  throw detail::different_calls(text);
 }
 
 void ShmTransport::give_up(const Error& why) {
@@ -94,9 +90,9 @@ void ShmTransport::give_up(const Error& why) {
       return Found{Finding::mismatch, why.message()};
     });
   write_finding(engine_.finding(), {}, [&] {
-    return Found{Finding::gave_up,
-                 fmt::format("rank {} gave up '{}': {}", place_.names(place_.ranks.at(place_.self)),
-                             place_.names_of_coordinators.front(), why.message())};
+    return Found{Finding::gave_up, fmt::format("rank {} gave up '{}': {}",
+                                               place_.members.rank_of(engine_.group().self),
+                                               place_.members.coordinators.front(), why.message())};
   });
 }
 
@@ -135,8 +131,8 @@ ShmTransport::Found ShmTransport::compare() const {
     const bool is_told = other.is_there || other.closed_after != 0;
     (is_told ? calls : not_yet)[k] = call_text(k, step, counts);
   }
-  std::string text = detail::list_calls(place_.ranks, place_.names, calls, &counts);
-  const std::string rest = detail::list_calls(place_.ranks, place_.names, not_yet);
+  std::string text = place_.members.list(calls, &counts);
+  const std::string rest = place_.members.list(not_yet);
   if (!rest.empty()) text += (text.empty() ? "" : "; ") + rest;
   return {state, std::move(text)};
 }
@@ -148,8 +144,8 @@ detail::BlockCounts ShmTransport::counts_at(std::uint64_t step) const {
   const shm::Engine::Published own = engine_.published(engine_.group().self, step);
   const rankmesh::Operation operation = own.call.operation();
   std::vector<const std::byte*> words(size, nullptr);
-  const std::size_t counts = sizeof(detail::CallWord) *
-                             (1 + (operation == rankmesh::Operation::all_to_all ? 2 * size : size));
+  const auto counts = sizeof(detail::CallWord) * static_cast<std::size_t>(detail::v_form_words(
+                                                     operation, static_cast<std::int64_t>(size)));
   // The first step of a v-form in shared memory is a whole slot, which begins with the counts.
   const bool is_meeting = own.call.has(CallDescriptor::meeting);
   const std::size_t bytes = is_meeting ? counts : engine_.group().slot_bytes;
@@ -170,20 +166,16 @@ std::string ShmTransport::call_text(std::size_t member, std::uint64_t step,
   // them.
   const bool is_own_call = engine_.published(engine_.group().self, step).is_there;
   const std::uint64_t call = is_own_call ? engine_.call_of(step) : engine_.calls() + 1;
-  const auto& names = place_.names_of_coordinators;
+  const detail::GroupMembers& members = place_.members;
   if (other.is_there) {
     const bool is_v_form = other.call.has(CallDescriptor::blocks);
     const std::string counts =
         is_v_form ? block_counts.text(member, other.call.count) : std::string{};
-    return fmt::format("{}, call {}", to_string(other.call, names.at(other.call.family()), counts),
-                       call);
+    return members.text_of(other.call, call, counts);
   }
-  if (other.closed_after != 0 && *other.why_left != 0)
-    return fmt::format("{}, after {} calls of {}", other.why_left, other.closed_after - 1,
-                       names.front());
   if (other.closed_after != 0)
-    return fmt::format("close of {} after {} calls", names.front(), other.closed_after - 1);
-  return fmt::format("it has not made call {} of {} yet", call, names.front());
+    return members.text_of_departure(other.closed_after - 1, other.why_left);
+  return fmt::format("it has not made call {} of {} yet", call, members.coordinators.front());
 }
 
 }  // namespace rankmesh

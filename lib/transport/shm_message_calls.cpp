@@ -14,16 +14,17 @@
 #include "rankmesh/base/error.hpp"
 
 namespace rankmesh {
+
+std::string shm::text_of(const Envelope& envelope) {
+  return fmt::format("{} x {}", envelope.count, to_string(envelope.type));
+}
+
 namespace {
 
 using detail::WrongLength;
 
 // As for collectives, see shm_transport.cpp.
 constexpr int yields_of_messages = 200;
-
-std::string text_of(const shm::Envelope& envelope) {
-  return fmt::format("{} x {}", envelope.count, to_string(envelope.type));
-}
 
 }  // namespace
 
@@ -214,13 +215,11 @@ void ShmTransport::run_message(const Call& call, Waiter& waiter) {
 }
 
 void ShmTransport::throw_crossing(const shm::Crossing& crossing) const {
-  const auto name = [&](std::size_t k) {
-    return place_.names(place_.ranks.at(static_cast<std::int64_t>(k)));
-  };
+  const detail::GroupMembers& members = place_.members;
   throw MismatchError{
       fmt::format("a message of '{}' with tag {}: rank {} sent {}, but rank {} expected {}",
-                  place_.names_of_coordinators.front(), crossing.sent.tag, name(crossing.peer),
-                  text_of(crossing.sent), name(static_cast<std::size_t>(place_.self)),
+                  members.coordinators.front(), crossing.sent.tag, members.rank_of(crossing.peer),
+                  text_of(crossing.sent), members.rank_of(engine_.group().self),
                   text_of(crossing.expected)),
       "send and receive the same number of elements of the same type", false};
 }

@@ -28,11 +28,11 @@ constexpr int polls_per_leaving_look = 16;
 }  // namespace
 
 // An operation in flight. It owns the call and its record in the engine.
-class ShmTransport::Operation final : public Pending {
+class ShmTransport::PendingSteps final : public Pending {
  public:
   // @param only_compares  Whether another transport carries the call, which this member starts.
-  Operation(ShmTransport& transport, const Call& call, bool only_compares)
-      : transport_{transport}, record_{std::make_unique<Record>(call)} {
+  PendingSteps(ShmTransport& transport, const Call& call, bool only_compares)
+      : transport_{transport}, record_{std::make_unique<Kept>(call)} {
     transport_.throw_if_ended();
     const Call& kept = record_->kept.call;
     if (only_compares)
@@ -43,13 +43,13 @@ class ShmTransport::Operation final : public Pending {
     transport_.engine_.advance();
   }
   // @param call  It must stay valid.
-  Operation(ShmTransport& transport, const Call& call, const shm::Algorithm& algorithm)
-      : transport_{transport}, record_{std::make_unique<Record>(call)} {
+  PendingSteps(ShmTransport& transport, const Call& call, const shm::Algorithm& algorithm)
+      : transport_{transport}, record_{std::make_unique<Kept>(call)} {
     transport_.throw_if_ended();
     transport_.engine_.begin(record_->progress, call, algorithm);
     transport_.engine_.advance();
   }
-  ~Operation() override {
+  ~PendingSteps() override {
     // The engine still refers to the record, and other members to its buffers, so the record is
     // leaked.
     if (!record_->progress.is_complete()) (void)record_.release();
@@ -64,14 +64,14 @@ class ShmTransport::Operation final : public Pending {
   }
 
  private:
-  struct Record {
-    explicit Record(const Call& call) : kept{call} {}
+  struct Kept {
+    explicit Kept(const Call& call) : kept{call} {}
     detail::KeptCall kept;
     std::optional<shm::Meeting> meeting;
     shm::Progress progress{};
   };
   ShmTransport& transport_;
-  std::unique_ptr<Record> record_;
+  std::unique_ptr<Kept> record_;
 };
 
 ShmTransport::ShmTransport(Place place, shm::Limits limits)
@@ -108,7 +108,7 @@ std::string ShmTransport::how(const Call& call) const {
 void ShmTransport::run(const Call& call, Waiter& waiter) {
   if (is_point_to_point(call.operation)) return run_message(call, waiter);
   shm::Progress progress;
-  const shm::Outcome outcome = engine_.run_small(progress, call, pauses_);
+  const shm::Outcome outcome = shm::run_small(engine_, progress, call, pauses_);
   if (outcome == shm::Outcome::complete) return;
   if (outcome == shm::Outcome::not_begun) {
     throw_if_ended();
@@ -152,7 +152,6 @@ void ShmTransport::poll(shm::Progress& progress, const Call& call, Waiter& waite
 void ShmTransport::poll_unrecorded(shm::Progress& progress, const Call& call, Waiter& waiter) {
   wait_for(progress, call, waiter);
   if (!progress.is_left_to_others()) return;
-  engine_.set_calls(engine_.calls() - 1);  // the other transport compares and counts the call again
   std::unique_ptr<Pending> pending;
   try {
     pending = large_->start(call);
@@ -160,7 +159,7 @@ void ShmTransport::poll_unrecorded(shm::Progress& progress, const Call& call, Wa
     give_up(error);
     throw;
   }
-  waiter.finish(call, engine_.calls(), std::move(pending));
+  waiter.finish(call, progress.call_number, std::move(pending));
 }
 
 // Waits for an operation that has begun: spins, then yields the core, then waits through the
@@ -202,19 +201,19 @@ bool ShmTransport::try_to_complete(const shm::Progress& progress) {
 
 std::unique_ptr<Pending> ShmTransport::start(const Call& call) {
   if (is_point_to_point(call.operation)) return start_message(call);
-  return std::make_unique<Operation>(*this, call, false);
+  return std::make_unique<PendingSteps>(*this, call, false);
 }
 
 std::unique_ptr<Pending> ShmTransport::start_comparison(const Call& call, Carry carry) {
-  auto comparison = std::make_unique<Operation>(*this, call, true);
+  auto comparison = std::make_unique<PendingSteps>(*this, call, true);
   if (carry) carry();
   return comparison;
 }
 
 std::unique_ptr<Pending> ShmTransport::start_step(const Call& call, const shm::Algorithm& algorithm,
                                                   std::uint64_t number) {
-  engine_.set_calls(number - 1);  // it counts this call itself
-  return std::make_unique<Operation>(*this, call, algorithm);
+  calls() = number - 1;  // the engine counts this call itself
+  return std::make_unique<PendingSteps>(*this, call, algorithm);
 }
 
 }  // namespace rankmesh

@@ -34,10 +34,19 @@ void receive_strays(const mpi::CommunicatorView& comm) {
 
 }  // namespace
 
+void ControlPlane::move_to(mpi::Communicator own, RankNames own_names) {
+  owned_ = std::move(own);
+  comm_ = owned_.view();
+  names = std::move(own_names);
+  monitor = WaitMonitor{comm_, WaitMonitor::Audience::own, names, this};
+  monitor.answer_in_other_waits();
+}
+
 void ControlPlane::close() {
   monitor.close();
   receive_strays(comm());
-  comm_.free();
+  owned_.free();
+  comm_ = {};
 }
 
 void ControlPlane::leave_by_destruction(bool is_by_exception) noexcept {
@@ -46,7 +55,7 @@ void ControlPlane::leave_by_destruction(bool is_by_exception) noexcept {
       const std::string error = error_in_flight();
       return leave_by_exception(error.empty() ? "" : "probably " + error);
     }
-    if (context_->board && context_->board->is_open()) leave(Presence::destroyed);
+    if (board_ && board_->is_open()) leave(Presence::destroyed);
   } catch (const std::exception&) {
     // The other ranks learn less; their deadlines still end their waits.
   }
@@ -54,10 +63,10 @@ void ControlPlane::leave_by_destruction(bool is_by_exception) noexcept {
 
 void ControlPlane::leave_by_exception(const std::string& reason) noexcept {
   try {
-    if (context_->board && !context_->board->is_open()) return;
+    if (board_ && !board_->is_open()) return;
     // The ranks on other nodes get a message, for which no rank waits. Before there is a board, all
     // ranks get this message.
-    if (comm_ && mpi::is_active()) monitor.leave(reason);
+    if (owned_ && mpi::is_active()) monitor.leave(reason);
     leave(Presence::failed, reason);
   } catch (const std::exception&) {
     // The other ranks learn less; their deadlines still end their waits.

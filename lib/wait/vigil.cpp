@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/detail/patience.hpp"
+#include "detail/control_plane.hpp"
 #include "detail/open_monitors.hpp"
 
 namespace rankmesh::detail {
@@ -53,10 +54,10 @@ void Vigil::look() {
 void Vigil::begin() {
   begin_ = NodeBoard::now();
   next_check_ = next_deadlock_check_ = begin_ + check_interval();
-  if (state_.context == nullptr) return;
-  next_stall_ = state_.context->stall.count();
-  const auto& board = state_.context->board;
-  published_ = PublishedWait{board.get(), notice()};
+  if (state_.control == nullptr) return;
+  next_stall_ = state_.control->stall.count();
+  const NodeBoard* const board = state_.board();
+  published_ = PublishedWait{board, notice()};
   if (board == nullptr) return;
   for (const int member : point_.members)
     if (member != state_.comm.rank() && board->index_of(state_.in_mesh(member)))
@@ -135,9 +136,8 @@ void Vigil::note_activities() {
 
 // Reads the records as long as no rank has left its wait because of the error.
 void Vigil::diagnose(NodeDiagnosis::Known known) {
-  if (state_.context == nullptr || state_.context->board == nullptr) return;
-  if (state_.context->diagnosis == nullptr || !diagnosis_.empty()) return;
-  diagnosis_ = state_.context->diagnosis->read(*state_.context->board, known);
+  if (state_.board() == nullptr || !diagnosis_.empty()) return;
+  diagnosis_ = state_.control->diagnosis()->read(*state_.board(), known);
 }
 
 // Returns the members that are not at the wait point, and what they do.
@@ -165,7 +165,7 @@ void Vigil::look_for_failures() {
   if (local_.empty() || NodeBoard::now() < next_check_) return;
   next_check_ = NodeBoard::now() + check_interval();
   const auto has_failed = [&](int member) {
-    return state_.context->board->has_failed(state_.in_mesh(member));
+    return state_.board()->has_failed(state_.in_mesh(member));
   };
   if (failed_ && has_failed(*failed_)) fail(false);
   if (failed_) return;
@@ -184,7 +184,7 @@ void Vigil::look_for_deadlock() {
   if (!point_.needed || local_.empty() || NodeBoard::now() < next_deadlock_check_) return;
   if (deadlock_) throw_deadlock();
   next_deadlock_check_ = NodeBoard::now() + check_interval();
-  if (!deadlock_watch_) deadlock_watch_.emplace(*state_.context->board);
+  if (!deadlock_watch_) deadlock_watch_.emplace(*state_.board());
   std::vector<Rank> needed;
   for (const int member : point_.needed()) needed.push_back(state_.in_mesh(member));
   deadlock_ = deadlock_watch_->look(needed, state_.names.of_mesh());
@@ -224,7 +224,7 @@ std::string Vigil::what_members_do(const std::vector<RankAndActivity>& absent) c
 }
 
 std::string Vigil::others_on_node() const {
-  const auto& board = state_.context->board;
+  const NodeBoard* const board = state_.board();
   if (board == nullptr) return {};
   std::vector<RankAndActivity> others;
   for (const Rank rank : board->ranks()) {
@@ -238,8 +238,7 @@ std::string Vigil::others_on_node() const {
 }
 
 void Vigil::look_for_stall() {
-  if (next_stall_ <= 0 || state_.context->log == nullptr || !state_.context->log->is_heard())
-    return;
+  if (next_stall_ <= 0 || !state_.control->log()->is_heard()) return;
   const double seconds = static_cast<double>(NodeBoard::now() - begin_) * 1e-9;
   // Members are asked before the report is due, so that it appears in time. On a communicator of
   // the program, a member may continue for long before it receives a question.
@@ -254,16 +253,16 @@ void Vigil::look_for_stall() {
   stall_inquiry_.reset();
   const double interval = next_stall_;
   next_stall_ *= 2;
-  const Log& log = *state_.context->log;
+  const Log& log = *state_.control->log();
   // One report lists all ranks of the node.
   const auto since = begin_ + static_cast<std::int64_t>(interval * 0.5e9);
-  if (log.has_default_reports() && state_.context->board != nullptr &&
-      !state_.context->board->claim_stall_report(since))
+  if (log.has_default_reports() && state_.board() != nullptr &&
+      !state_.board()->claim_stall_report(since))
     return;
   std::vector<int> present;
   const std::vector<RankAndActivity> ranks = absent(&present);
   // Without a board, as before a mesh is open, the first rank that waits here reports for all.
-  if (log.has_default_reports() && state_.context->board == nullptr &&
+  if (log.has_default_reports() && state_.board() == nullptr &&
       std::ranges::any_of(present, [&](int member) { return member < state_.comm.rank(); }))
     return;
   log.report(fmt::format("rank {} has waited for {:.0f} s in {}: {}{}",

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/detail/patience.hpp"
+#include "detail/control_plane.hpp"
 #include "detail/monitor_state.hpp"
 #include "detail/open_monitors.hpp"
 #include "detail/progress.hpp"
@@ -41,9 +42,13 @@ constexpr Deadline::Duration longest_between_looks{0.01};
 
 namespace detail {
 
+NodeBoard* MonitorState::board() const {
+  return control == nullptr ? nullptr : control->find_board();
+}
+
 std::optional<RankActivity> MonitorState::look(int member) const {
-  if (context == nullptr || context->board == nullptr) return std::nullopt;
-  return context->board->look(in_mesh(member));
+  const NodeBoard* const board = this->board();
+  return board == nullptr ? std::nullopt : board->look(in_mesh(member));
 }
 
 void MonitorState::answer(const WaitPoint& point) {
@@ -119,8 +124,9 @@ void MonitorState::come_back(const WaitPoint& point) {
 
 }  // namespace detail
 
-WaitMonitor::WaitMonitor(mpi::CommunicatorView comm, Audience audience, RankNames names)
-    : state_{std::make_unique<detail::MonitorState>(comm, audience, std::move(names))} {}
+WaitMonitor::WaitMonitor(mpi::CommunicatorView comm, Audience audience, RankNames names,
+                         const detail::ControlPlane* control)
+    : state_{std::make_unique<detail::MonitorState>(comm, audience, std::move(names), control)} {}
 WaitMonitor::~WaitMonitor() { close(); }
 WaitMonitor::WaitMonitor(WaitMonitor&&) noexcept = default;
 WaitMonitor& WaitMonitor::operator=(WaitMonitor&& other) noexcept {
@@ -133,10 +139,6 @@ void WaitMonitor::answer_in_other_waits() { detail::OpenMonitors::instance().add
 
 void WaitMonitor::close() {
   if (state_ != nullptr) detail::OpenMonitors::instance().remove(*state_);
-}
-
-void WaitMonitor::set_context(std::shared_ptr<const detail::WaitContext> context) {
-  state_->context = std::move(context);
 }
 
 void WaitMonitor::wait(std::span<MPI_Request> requests, const WaitPoint& point,
@@ -182,7 +184,7 @@ void WaitMonitor::wait(const std::function<bool()>& done, const WaitPoint& point
   };
   Deadline next_look{longest_between_looks};
   for (int polls = 1; !is_done(); ++polls) {
-    detail::advance_everything(state_->context == nullptr ? nullptr : state_->context->lock);
+    detail::advance_everything(state_->control == nullptr ? nullptr : state_->control->lock);
     if (polls % polls_per_look == 0 || next_look.passed() || deadline.passed()) {
       vigil.look();
       next_look = Deadline{longest_between_looks};

@@ -171,20 +171,20 @@ class Watchdog {
   pthread_t thread_{};
 };
 
-WatchedMesh::WatchedMesh(const WaitContext& context, const RankNames& names)
+WatchedMesh::WatchedMesh(std::shared_ptr<NodeBoard> board, std::shared_ptr<const Log> log,
+                         const RankNames& names, double stall)
     : process_{::getpid()} {
   try {
     watchdog_ = Watchdog::of_process();
   } catch (const std::system_error& error) {
     // The mesh works without it.
-    (*context.log)(LogLevel::warning,
-                   fmt::format("calls that MPI carries are not watched: the thread of the watchdog "
-                               "cannot start: {}",
-                               error.what()));
+    (*log)(LogLevel::warning, fmt::format("calls that MPI carries are not watched: the thread of "
+                                          "the watchdog cannot start: {}",
+                                          error.what()));
     return;
   }
-  board_ = std::make_shared<WatchedBoard>(
-      WatchedBoard{context.board, context.log, names, context.stall.count()});
+  board_ =
+      std::make_shared<WatchedBoard>(WatchedBoard{std::move(board), std::move(log), names, stall});
   watchdog_->add(board_);
 }
 

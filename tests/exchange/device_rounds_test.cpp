@@ -26,7 +26,7 @@ std::vector<DeviceRounds> rounds_of_all(const TransferPlan& plan, std::int64_t r
   std::vector<DeviceRounds> all;
   for (std::int64_t r = 0; r < ranks; ++r) {
     const TransferOfRank part = plan.of(Rank{r});
-    const MovedTensors tensors{plan, part, Rank{r}};
+    const BoundTensors tensors{plan, part, Rank{r}};
     all.push_back(device_rounds(ordered_streams(part, tensors.kinds(), Rank{r}, ranks, true),
                                 ordered_streams(part, tensors.kinds(), Rank{r}, ranks, false),
                                 RankInGroup{r}, ranks, memory));

@@ -22,6 +22,7 @@ constexpr Collective collectives[] = {
     {"scatter", [](Cell& c, std::size_t n) { scatter(c, n); }, true, 16 * 1024},
     {"reduce_scatter", [](Cell& c, std::size_t n) { reduce_scatter(c, n); }, true, 0},
     {"all_to_all", [](Cell& c, std::size_t n) { all_to_all(c, n); }, true, 16 * 1024},
+    {"scan", [](Cell& c, std::size_t n) { scan(c, n); }, false, 0},
 };
 
 enum class Less : std::uint8_t { by_one, by_half };

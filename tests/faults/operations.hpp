@@ -72,6 +72,12 @@ void all_to_all(Cell& c, std::size_t block) {
   issue(
       c, [&] { c.group->all_to_all(in, out); }, [&] { return c.group->all_to_all_async(in, out); });
 }
+template <class T = float>
+void scan(Cell& c, std::size_t n, ReduceOp op = ReduceOp::sum) {
+  const auto v = c.memory<T>(n);
+  issue(
+      c, [&] { c.group->scan(v, op); }, [&] { return c.group->scan_async(v, op); });
+}
 inline void barrier(Cell& c) {
   issue(
       c, [&] { c.group->barrier(); }, [&] { return c.group->barrier_async(); });

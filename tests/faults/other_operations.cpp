@@ -26,6 +26,7 @@ Kinds other_operations() {
       instead_of_all_reduce("scatter", [](Cell& c) { scatter(c, c.block()); }),
       instead_of_all_reduce("reduce_scatter", [](Cell& c) { reduce_scatter(c, c.block()); }),
       instead_of_all_reduce("all_to_all", [](Cell& c) { all_to_all(c, c.block()); }),
+      instead_of_all_reduce("scan", [](Cell& c) { scan(c, c.floats()); }),
       {.name = "broadcast_reduce",
        .fault =
            [](Cell& c) {

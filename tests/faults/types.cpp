@@ -42,6 +42,15 @@ void max_of_reduce(Cell& c) {
   c.expect({"tp.reduce(", "max"}, {"tp.reduce(", "sum"});
   reduce(c, c.floats(), first_member, c.pick(ReduceOp::max, ReduceOp::sum));
 }
+void max_of_scan(Cell& c) {
+  c.expect({"tp.scan(", "max"}, {"tp.scan(", "sum"});
+  scan(c, c.floats(), c.pick(ReduceOp::max, ReduceOp::sum));
+}
+void type_of_scan(Cell& c) {
+  const std::size_t n = c.floats();
+  c.expect({"tp.scan(", elements(n, "int32")}, {"tp.scan(", elements(n)});
+  c.is_odd() ? scan<std::int32_t>(c, n) : scan(c, n);
+}
 void max_of_reduce_scatter(Cell& c) {
   c.expect({"tp.reduce_scatter(", "max"}, {"tp.reduce_scatter(", "sum"});
   reduce_scatter(c, c.block(), c.pick(ReduceOp::max, ReduceOp::sum));
@@ -99,11 +108,13 @@ Kinds types() {
       {.name = "type_int32", .fault = int_and_float},
       {.name = "type_double_bytes", .fault = double_of_the_same_bytes},
       {.name = "type_double_count", .fault = double_of_the_same_count},
+      {.name = "type_scan", .fault = type_of_scan},
       {.name = "type_broadcast", .fault = of_broadcast},
       {.name = "type_all_gather", .fault = of_all_gather},
       {.name = "max_all_reduce", .fault = max_of_all_reduce},
       {.name = "avg_all_reduce", .fault = avg_of_all_reduce},
       {.name = "max_reduce", .fault = max_of_reduce},
+      {.name = "max_scan", .fault = max_of_scan},
       {.name = "max_reduce_scatter", .fault = max_of_reduce_scatter},
       {.name = "function_all_reduce", .fault = function_of_all_reduce},
       {.name = "function_reduce", .fault = function_of_reduce},

@@ -56,9 +56,18 @@ void run_typed(GroupCoordinator& group, const Call& c) {
                             : group.all_to_all(in, out);
     case Operation::send_recv:
       return group.send_recv(in, out, next, prev);
-    default:
+    case Operation::barrier:
       return group.barrier();
+    default:  // tests of their own use their functions
+      return detail::GroupAccess::run(group, c);
   }
+}
+
+// The first members whose inputs are combined.
+std::int64_t combined_of(Operation operation, const Carrier& carrier) {
+  const OperationFacts& facts = facts_of(operation);
+  if (facts.awaited != Awaited::earlier) return carrier.members;
+  return facts.excludes_own ? carrier.self : carrier.self + 1;
 }
 
 bool is_in_turn(std::size_t place, const Conformance& table) {
@@ -100,7 +109,7 @@ void check_conformance(const Carrier& carrier, const Conformance& table) {
     std::unique_ptr<Attempt> attempt;
     std::function<void()> wait;
   };
-  std::map<std::tuple<DataType, ReduceOp, bool>, Values> values;
+  std::map<std::tuple<DataType, ReduceOp, bool, std::int64_t>, Values> values;
   std::deque<InFlight> in_flight;
   std::mt19937 own{static_cast<unsigned>(carrier.self)};  // chooses the call to wait for
   int runs = 0, failures = 0;
@@ -122,10 +131,14 @@ void check_conformance(const Carrier& carrier, const Conformance& table) {
     if (!is_in_turn(place, table)) continue;
     const Values* used = nullptr;
     if (reduces(entry.operation)) {
-      const bool is_known = table.order.size() == 1 || !entry.has_blocks;
-      auto& of_type = values[{entry.type, entry.op, is_known}];
+      const std::int64_t combined = combined_of(entry.operation, carrier);
+      const bool is_known =
+          table.order.size() == 1 ||
+          (!entry.has_blocks && facts_of(entry.operation).awaited != Awaited::earlier);
+      auto& of_type = values[{entry.type, entry.op, is_known, combined}];
       if (of_type.own.empty())
-        of_type = values_of(entry.type, entry.op, carrier, is_known ? table.order : Order{});
+        of_type =
+            values_of(entry.type, entry.op, carrier, is_known ? table.order : Order{}, combined);
       used = &of_type;
     }
     auto attempt = std::make_unique<Attempt>(entry, carrier, used);

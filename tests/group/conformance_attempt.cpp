@@ -137,12 +137,14 @@ void Attempt::set_equal() {
     else
       pass(input(self_, 0, count), std::move(all));
   };
+  const OperationFacts& facts = facts_of(entry_.operation);
+  if (facts.reduces && facts.in == facts.out && !has_root(entry_.operation)) {
+    if (in_place) return pass_in_place(input(self_, 0, count), 0, result(0, count));
+    return pass(input(self_, 0, count), result(0, count));
+  }
   switch (entry_.operation) {
     case Operation::broadcast:
       return pass_in_place(input(self_, 0, count), 0, input(call_.root.value(), 0, count));
-    case Operation::all_reduce:
-      if (in_place) return pass_in_place(input(self_, 0, count), 0, result(0, count));
-      return pass(input(self_, 0, count), result(0, count));
     case Operation::reduce:
       if (in_place && is_root()) return pass_in_place(input(self_, 0, count), 0, result(0, count));
       if (in_place) return pass_in_place(input(self_, 0, count), 0, input(self_, 0, count));

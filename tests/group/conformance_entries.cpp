@@ -14,33 +14,38 @@ using namespace rankmesh;
 namespace {
 
 bool has_form(Operation operation, bool has_blocks, Form form) {
-  const bool has_in_place = operation != Operation::reduce_scatter &&
-                            operation != Operation::send_recv && operation != Operation::barrier &&
-                            operation != Operation::broadcast;
+  const InPlace in_place = facts_of(operation).in_place;
+  const bool has_in_place =
+      in_place != InPlace::none && in_place != InPlace::block_of_input_on_device;
   return !is_in_place(form) || (has_in_place && !has_blocks);
+}
+
+std::vector<Operation> all_operations() {
+  std::vector<Operation> all;
+  for (std::size_t o = 0; o < operation_count; ++o)
+    if (const auto operation = static_cast<Operation>(o);
+        operation != Operation::send && operation != Operation::recv)
+      all.push_back(operation);
+  return all;
+}
+
+bool can_be_reduced(Operation operation, ReduceOp op) {
+  return facts_of(operation).awaited != Awaited::earlier || op != ReduceOp::avg;
 }
 
 }  // namespace
 
 std::vector<Entry> entries(const Conformance& table) {
-  const std::vector<Operation> all{
-      Operation::barrier,   Operation::broadcast,     Operation::reduce,  Operation::all_reduce,
-      Operation::gather,    Operation::all_gather,    Operation::scatter, Operation::all_to_all,
-      Operation::send_recv, Operation::reduce_scatter};
-  constexpr Operation with_blocks[] = {Operation::all_gather, Operation::reduce_scatter,
-                                       Operation::gather, Operation::scatter,
-                                       Operation::all_to_all};
   constexpr std::int64_t rare = 10'000;
   std::vector<Entry> result;
   const auto add = [&](Entry entry) {
     entry.number = std::ssize(result);
     result.push_back(entry);
   };
-  for (const Operation operation : table.operations.empty() ? all : table.operations)
+  for (const Operation operation : table.operations.empty() ? all_operations() : table.operations)
     for (const bool has_blocks : {false, true})
       for (const Form form : {Form::blocking, Form::in_place, Form::async, Form::async_in_place}) {
-        if (has_blocks && std::ranges::find(with_blocks, operation) == std::end(with_blocks))
-          continue;
+        if (has_blocks && !has_v_form(operation)) continue;
         if (!has_form(operation, has_blocks, form)) continue;
         for (const std::int64_t count : table.counts) {
           Entry entry{operation, has_blocks, form, table.types.front(), ReduceOp::sum, count};
@@ -55,7 +60,7 @@ std::vector<Entry> entries(const Conformance& table) {
               entry.op = all_reductions[k];
               // Large calls of a type take turns at the reductions.
               const std::size_t only = (t + static_cast<std::size_t>(form)) % all_reductions.size();
-              if (count < rare || k == only) add(entry);
+              if (can_be_reduced(operation, entry.op) && (count < rare || k == only)) add(entry);
             }
         }
       }

@@ -117,11 +117,13 @@ bool is_close(T a, T b) {
 }
 
 template <class T>
-Values values_as(ReduceOp op, const Carrier& carrier, const Order& order) {
+Values values_as(ReduceOp op, const Carrier& carrier, const Order& order, std::int64_t combined) {
   using C = Computed<T>;
   const std::vector<T> choices = limits<T>(op);
-  const bool is_known = !order.empty() || carrier.members <= 2;
-  const Order members = order.empty() ? in_group_order(carrier.members) : order;
+  const bool is_known = !order.empty() || combined <= 2;
+  Order members = order.empty() ? in_group_order(carrier.members) : order;
+  for (auto& node : members) std::erase_if(node, [&](std::int64_t k) { return k >= combined; });
+  std::erase_if(members, [](const auto& node) { return node.empty(); });
   std::vector<T> own, result;
   for (std::int64_t place = 0; place < period; ++place) {
     const auto input = [&](std::int64_t member) {
@@ -134,9 +136,13 @@ Values values_as(ReduceOp op, const Carrier& carrier, const Order& order) {
       return reduced<C>(inner, std::ssize(there),
                         [&](std::int64_t k) { return input(there[static_cast<std::size_t>(k)]); });
     };
+    if (combined < 2) {
+      result.push_back(combined == 0 ? T{} : value_of<T>(op, choices, members[0][0], place));
+      continue;
+    }
     C whole = reduced<C>(inner, std::ssize(members), of_node);
     if (op == ReduceOp::avg) whole = static_cast<C>(whole / static_cast<C>(carrier.members));
-    result.push_back(carrier.members == 1 ? own.back() : static_cast<T>(whole));
+    result.push_back(static_cast<T>(whole));
   }
   const bool may_differ = !is_known && depends_on_order(DataTypeOf<T>::value, op);
   const auto bytes = [](const std::vector<T>& values) {
@@ -163,9 +169,11 @@ Values values_as(ReduceOp op, const Carrier& carrier, const Order& order) {
 
 }  // namespace
 
-Values values_of(DataType type, ReduceOp op, const Carrier& carrier, const Order& order) {
-  return visit(type,
-               [&]<class T>(std::type_identity<T>) { return values_as<T>(op, carrier, order); });
+Values values_of(DataType type, ReduceOp op, const Carrier& carrier, const Order& order,
+                 std::int64_t combined) {
+  return visit(type, [&]<class T>(std::type_identity<T>) {
+    return values_as<T>(op, carrier, order, combined);
+  });
 }
 
 void repeat(const Bytes& values, std::int64_t place, std::byte* to, std::int64_t count,

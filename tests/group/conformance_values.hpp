@@ -21,10 +21,10 @@ struct Values {
   std::function<std::int64_t(const std::byte* is, std::int64_t place, std::int64_t count)> wrong;
 };
 
-/// Computes the values of a reduction that combines the members in this order. Without an order,
-/// rounded results need not be exact.
+/// Computes the values of a reduction that combines the first members, so many as `combined` says,
+/// in this order. Without an order, rounded results need not be exact.
 Values values_of(rankmesh::DataType type, rankmesh::ReduceOp op, const Carrier& carrier,
-                 const Order& order);
+                 const Order& order, std::int64_t combined);
 
 /// Copies the elements from `place` on, which repeat.
 void repeat(const Bytes& values, std::int64_t place, std::byte* to, std::int64_t count,

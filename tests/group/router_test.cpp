@@ -59,9 +59,8 @@ class Recorder final : public Transport {
 struct Fixture {
   explicit Fixture(std::string_view routes, std::int64_t largest = 1 << 30,
                    std::int32_t nodes = 1) {
-    detail::MeshFacts facts{.rank = Rank{1},
-                            .routes = RouteTable::parse(routes, RouteSource::code, "test")};
-    facts.routes.append(
+    RouteTable rules = RouteTable::parse(routes, RouteSource::code, "test");
+    rules.append(
         RouteTable::parse("*.*:host=mpi; *.*:device=nccl", RouteSource::builtin, "default"));
     detail::GroupDescription description;
     description.families = {0};
@@ -76,9 +75,9 @@ struct Fixture {
     connection = std::make_shared<detail::Connection>(std::move(description), mpi::Communicator{},
                                                       mpi::CommunicatorView{MPI_COMM_SELF},
                                                       std::move(host), nullptr);
-    group = detail::GroupAccess::make(
-        "tp", connection,
-        std::make_shared<detail::MeshRuntime>(std::move(facts), nullptr, nullptr));
+    const auto runtime = std::make_shared<detail::MeshRuntime>(nullptr, std::move(rules), nullptr);
+    runtime->rank = Rank{1};
+    group = detail::GroupAccess::make("tp", connection, runtime);
   }
 
   std::string last() const { return log.empty() ? "nothing" : log.back(); }
@@ -282,7 +281,6 @@ void compare(Fixture& f, std::mt19937& random) {
   const int tag = below(6) == 0 ? (below(2) == 0 ? -1 : 16384) : 5;
   const auto single = at(sometimes_more(n)), also_single = at(sometimes_more(n));
   const auto whole = at(sometimes_more(triple)), also_whole = at(sometimes_more(triple));
-  const ReduceOp op = ReduceOp::sum;
   const auto check = [&](const Call& record, auto&& function) {
     CAPTURE(to_string(record.operation));
     CAPTURE(record.in.count);
@@ -291,21 +289,36 @@ void compare(Fixture& f, std::mt19937& random) {
     CAPTURE(root.value());
     CHECK(outcome(f, function) == outcome(f, [&] { detail::GroupAccess::run(g, record); }));
   };
-  check(calls::broadcast(single, root, {}), [&] { g.broadcast(single, root); });
-  check(calls::all_reduce(single, also_single, op, {}), [&] { g.all_reduce(single, also_single); });
-  check(calls::reduce(single, also_single, root, op, {}),
+  const auto call = [&](Operation operation, const auto& in, const auto& out) {
+    return Call{.operation = operation, .in = calls::input(in), .out = buffer_of(out)};
+  };
+  const auto rooted = [&](Operation operation, const auto& in, const auto& out) {
+    Call result = call(operation, in, out);
+    result.root = root;
+    return result;
+  };
+  check({.operation = Operation::broadcast, .out = buffer_of(single), .root = root},
+        [&] { g.broadcast(single, root); });
+  check(call(Operation::all_reduce, single, also_single),
+        [&] { g.all_reduce(single, also_single); });
+  check(rooted(Operation::reduce, single, also_single),
         [&] { g.reduce(single, also_single, root); });
-  check(calls::two(Operation::all_gather, single, whole, {}), [&] { g.all_gather(single, whole); });
-  check(calls::reduce_scatter(whole, single, op, {}), [&] { g.reduce_scatter(whole, single); });
-  check(calls::rooted(Operation::gather, single, whole, root, {}),
-        [&] { g.gather(single, whole, root); });
-  check(calls::rooted(Operation::scatter, whole, single, root, {}),
-        [&] { g.scatter(whole, single, root); });
-  check(calls::two(Operation::all_to_all, whole, also_whole, {}),
-        [&] { g.all_to_all(whole, also_whole); });
-  check(calls::send(single, other, tag, {}), [&] { g.send(single, other, tag); });
-  check(calls::recv(single, other, tag, {}), [&] { g.recv(single, other, tag); });
-  check(calls::send_recv(single, also_single, root, other, tag, {}),
+  check(call(Operation::all_gather, single, whole), [&] { g.all_gather(single, whole); });
+  check(call(Operation::reduce_scatter, whole, single), [&] { g.reduce_scatter(whole, single); });
+  check(rooted(Operation::gather, single, whole), [&] { g.gather(single, whole, root); });
+  check(rooted(Operation::scatter, whole, single), [&] { g.scatter(whole, single, root); });
+  check(call(Operation::all_to_all, whole, also_whole), [&] { g.all_to_all(whole, also_whole); });
+  check(
+      {.operation = Operation::send, .tag = tag, .in = calls::input(single), .destination = other},
+      [&] { g.send(single, other, tag); });
+  check({.operation = Operation::recv, .tag = tag, .out = buffer_of(single), .source = other},
+        [&] { g.recv(single, other, tag); });
+  check({.operation = Operation::send_recv,
+         .tag = tag,
+         .in = calls::input(single),
+         .out = buffer_of(also_single),
+         .destination = root,
+         .source = other},
         [&] { g.send_recv(single, also_single, root, other, tag); });
 }
 

@@ -183,49 +183,6 @@ TEST_CASE("returned results: the counts of the blocks are found out") {
   mesh.close();
 }
 
-TEST_CASE("prefix reductions") {
-  Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
-  auto& tp = mesh["tp"];
-  const int k = rank();
-  std::vector<int> values{1, k, -k};
-  tp.scan(values);
-  CHECK(values == std::vector{k + 1, k * (k + 1) / 2, -k * (k + 1) / 2});
-  // A container that is moved into the call is returned.
-  CHECK(tp.scan(std::vector{1, k}) == std::vector{k + 1, k * (k + 1) / 2});
-  CHECK(tp.exscan(std::vector{1, 2}, std::plus<int>{}) == std::vector{k, 2 * k});
-  int count = 3;
-  CHECK(tp.exscan(count) == 3 * k);
-  CHECK(count == 3 * k);
-  CHECK(tp.scan(static_cast<double>(-k), ReduceOp::min) == -k);
-  CHECK(tp.scan(k == 0 ? 7.0F : 1.0F, ReduceOp::max) == 7);
-  CHECK(tp.scan(std::int64_t{2}, ReduceOp::prod) == std::int64_t{1} << (k + 1));
-  CHECK(tp.exscan(std::complex<double>{0, 1}) == std::complex<double>{0, 1.0 * k});
-  // Not commutative: the affine functions x -> a x + b, one after another.
-  struct Affine {
-    std::int64_t a = 1;
-    std::int64_t b = 0;
-  };
-  const auto after = [](const Affine& first, const Affine& second) {
-    return Affine{first.a * second.a % 1009, (first.b * second.a + second.b) % 1009};
-  };
-  Affine expected;
-  Affine before;
-  for (int j = 0; j <= k; ++j) {
-    before = expected;
-    expected = after(expected, {j + 2, 3 * j + 1});
-  }
-  const Affine mine{k + 2, 3 * k + 1};
-  const Affine all = tp.scan(mine, after);
-  CHECK(all.a == expected.a);
-  CHECK(all.b == expected.b);
-  const Affine earlier = tp.exscan(mine, after);
-  if (k > 0) CHECK(earlier.a == before.a);
-  CHECK(earlier.b == before.b);
-  CHECK_THROWS_WITH_AS(tp.scan(values, ReduceOp::avg), doctest::Contains("cannot be computed"),
-                       UsageError);
-  mesh.close();
-}
-
 TEST_CASE("dynamic groups of a list of numbers, closed by their pointer") {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
   if (rank() == 0) {

@@ -30,7 +30,7 @@ std::size_t below(std::mt19937& random, std::size_t bound) { return random() % b
 CallDescriptor random_collective(std::mt19937& random, std::size_t size) {
   constexpr std::array operations{Operation::barrier,    Operation::all_reduce,
                                   Operation::all_gather, Operation::broadcast,
-                                  Operation::reduce,     Operation::all_reduce};
+                                  Operation::reduce,     Operation::scan};
   const Operation operation = operations[below(random, operations.size())];
   const bool has_root = operation == Operation::broadcast || operation == Operation::reduce;
   return collective(operation, static_cast<std::int64_t>(1 + below(random, 2)),

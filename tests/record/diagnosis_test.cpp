@@ -203,6 +203,17 @@ TEST_CASE("rooted operations wait only for what they need") {
   }
 }
 
+TEST_CASE("scans wait for the members before them, and perhaps for the others") {
+  Job job{1, 4};
+  job.call({2}, Job::tp, collective(Operation::scan, 8), issued);
+  CHECK(job.diagnose().ranks[2].waits_for == RankSet::parse("0-1"));
+  CHECK(job.diagnose().ranks[2].is_certain);
+  job.call({0, 1}, Job::tp, collective(Operation::scan, 8), issued);
+  CHECK(job.diagnose().ranks[2].waits_for == RankSet::parse("3"));
+  CHECK(!job.diagnose().ranks[2].is_certain);
+  CHECK(!job.diagnose().ranks[0].is_certain);
+}
+
 TEST_CASE("asynchronous calls count only if the rank waits for them") {
   Job job{1, 2};
   job.call({0}, Job::tp, all_reduce, issued, true);

@@ -101,6 +101,8 @@ TEST_CASE("the bytes of a call are those of its largest buffer") {
   CHECK(bytes(descriptor_of(Operation::barrier)) == 0);
   CHECK(bytes(descriptor_of(Operation::all_reduce, 8)) == 32);
   CHECK(bytes(descriptor_of(Operation::all_gather, 8)) == 128);
+  CHECK(bytes(descriptor_of(Operation::all_to_all, 8)) == 32);  // its count is that of all blocks
+  CHECK(bytes(descriptor_of(Operation::scan, 8)) == 32);
   CHECK(bytes(descriptor_of(Operation::send, 8, 1)) == 32);
   CallDescriptor blocks = descriptor_of(Operation::all_gather, 8);
   blocks.kind |= CallDescriptor::blocks;

@@ -19,8 +19,9 @@ namespace rankmesh_test {
 struct SimulatedCall {
   std::size_t group = 0;
   CallDescriptor descriptor;
-  /// A send waits for its receive, and the root of a broadcast and the others of a reduction wait
-  /// for all members. Otherwise these calls end at once.
+  /// A send waits for its receive, and the root of a broadcast, the others of a reduction, and the
+  /// members of a scan wait for all members. Otherwise these calls end at once, and a scan when the
+  /// members before this one have made it.
   bool is_synchronous = false;
 };
 
@@ -116,6 +117,8 @@ class SimulatedJob {
     });
     if (operation == Operation::broadcast && rank != root)
       return late.contains(root) ? std::set{root} : std::set<std::size_t>{};
+    if (operation == Operation::scan && !call.is_synchronous)
+      std::erase_if(late, [&](std::size_t other) { return other > rank; });
     const bool may_leave =
         operation == Operation::broadcast || (operation == Operation::reduce && rank != root);
     return may_leave && !call.is_synchronous ? std::set<std::size_t>{} : late;

@@ -93,6 +93,48 @@ TEST_CASE("JSON: the schema first, then the fields in their order") {
         "}\n");
 }
 
+TEST_CASE("rows become objects of JSON, with the columns that are named") {
+  Document document = example();
+  document.table.columns.back().forms = Table::Forms::json_only;
+  document.fields = {{"rows", document.table.objects({"n", "ranks", "note"}, 2)}};
+  CHECK(document.fields.dump() ==
+        "{\"rows\":[{\"n\":1,\"ranks\":\"0,5,7,20,31\",\"note\":\"p,q\"},"
+        "{\"n\":22,\"ranks\":\"0,5,7,20,...\",\"note\":\"say \\\"hi\\\"\"}]}");
+  CHECK(to_string(document, Format::csv).starts_with("name,part,n,ranks\na,x,1,\"0,5,7,20,31\"\n"));
+  CHECK(to_string(document, Format::text).find("note") == std::string::npos);
+}
+
+TEST_CASE("text: fields that are there, and rows that are left out") {
+  Document document = example();
+  document.fields = {{"mesh", "tp=2"}, {"machine", "2 slots"}, {"n", 1}};
+  document.text.clear();
+  document.add_fields({"mesh", "model", "machine"});
+  document.add_table(1, document.table.rows.size(), "rows");
+  CHECK(to_string(document, Format::text) ==
+        "mesh     tp=2\n"
+        "machine  2 slots\n"
+        "  name  part  n  ranks\n"
+        "  a     x     1  0,5,7,...\n"
+        "  ... and 3 more rows\n");
+}
+
+TEST_CASE("a picture is made only for the forms that show it") {
+  int made = 0;
+  Document document = example();
+  document.picture =
+      [&, make = rankmesh::report::show(rankmesh::MeshSpec::parse_string("tp=2").plan(), nullptr)
+                     .picture] {
+        ++made;
+        return make();
+      };
+  for (const auto format : {Format::text, Format::json, Format::csv, Format::long_csv})
+    CHECK_FALSE(to_string(document, format).empty());
+  CHECK(made == 0);
+  for (const auto format : {Format::svg, Format::html})
+    CHECK_FALSE(to_string(document, format).empty());
+  CHECK(made == 2);
+}
+
 TEST_CASE("groups are written in pieces, of the same bytes in every form") {
   const auto plan = rankmesh::MeshSpec::parse_string("dp=65536,tp=2").plan();
   const auto listing = rankmesh::report::groups(plan, {{"tp", plan.groups("tp")}});

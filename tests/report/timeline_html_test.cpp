@@ -75,9 +75,10 @@ TEST_CASE("the data have every call, and messages name bars") {
   CHECK(ranks[1].at("number") == std::vector<int>{1, 0, 2});
   CHECK(ranks[1].at("activity") == "dp.barrier(), call 2");
   CHECK(ranks[0].at("activity") == "");
-  // Ended, asynchronous, in shared memory; inside, begin estimated, in shared memory.
+  // Ended, asynchronous, in shared memory; inside, begin estimated, waits for all, in shared
+  // memory.
   CHECK(ranks[1].at("flags")[1] == 2 + 16 + 512);
-  CHECK(ranks[1].at("flags")[2] == 1 + 4 + 8 + 512);
+  CHECK(ranks[1].at("flags")[2] == 1 + 4 + 8 + 64 + 512);
   CHECK(parsed.at("messages") == nlohmann::json{{0, 1, 1, 1}});
   CHECK(parsed.at("groups") == nlohmann::json{{2, "0-1"}});
 }

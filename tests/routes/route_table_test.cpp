@@ -7,6 +7,7 @@
 #include <string>
 
 #include "rankmesh/base/error.hpp"
+#include "rankmesh/place/mesh_file.hpp"
 #include "rankmesh/routes/route_table.hpp"
 #include "rankmesh/spec/routes.hpp"
 #include "support/checks.hpp"
@@ -306,7 +307,7 @@ TEST_CASE("a mesh file lists the transports of the program that its rules name")
   const char* const text = "mesh = 'tp=2'\nroutes = '*.*=gloo'\ntransports = ['gloo']\n";
   const MeshSpec spec = MeshSpec::parse_toml(text, "x.toml");
   CHECK(spec.transports() == std::vector<std::string>{"gloo"});
-  CHECK(MeshSpec::parse_toml(spec.to_toml(), "y.toml").transports() == spec.transports());
+  CHECK(MeshSpec::parse_toml(to_toml(spec), "y.toml").transports() == spec.transports());
   CHECK_FALSE(spec.fits_string());
   CHECK(routes_of(spec, spec.plan()).rules().front().transport == "gloo");
   CHECK(routes_of(spec, spec.plan(), {}, std::vector<std::string>{"gloo"}).rules().front().origin ==

@@ -122,7 +122,7 @@ void run(shm::Engine& engine, const Call& call, std::atomic<bool>& is_found, boo
   const shm::Meeting met{call, false};
   const shm::Outcome outcome = !is_fast     ? shm::Outcome::not_begun
                                : is_meeting ? shm::meeting.run_small(engine, progress, met, 20)
-                                            : engine.run_small(progress, call, 20);
+                                            : shm::run_small(engine, progress, call, 20);
   if (outcome == shm::Outcome::complete) return;
   if (engine.difference() == 0 && outcome == shm::Outcome::not_begun)
     is_meeting ? engine.begin(progress, met, shm::meeting) : engine.begin(progress, call);

@@ -57,9 +57,9 @@ constexpr DataType types[] = {
     DataType::int8,   DataType::uint8, DataType::int16,  DataType::uint16,  DataType::int32,
     DataType::uint32, DataType::int64, DataType::uint64, DataType::float32, DataType::float64};
 constexpr Operation operations[] = {
-    Operation::barrier,    Operation::broadcast,      Operation::all_reduce,
-    Operation::all_gather, Operation::reduce_scatter, Operation::all_to_all,
-    Operation::reduce,     Operation::gather,         Operation::scatter};
+    Operation::barrier,        Operation::broadcast,  Operation::all_reduce, Operation::all_gather,
+    Operation::reduce_scatter, Operation::all_to_all, Operation::reduce,     Operation::gather,
+    Operation::scatter,        Operation::scan};
 
 // The ordinary memory of threads is shared, so a read is a copy. ThreadSanitizer finds reads of
 // memory that its member may change already.
@@ -150,7 +150,7 @@ class Member {
     const std::uint64_t before = allocations;
     // The fast path may end in the middle. Then the operation has begun.
     const shm::Outcome outcome =
-        tries_fast_path ? engine_.run_small(random.progress, call, looks) : shm::Outcome::not_begun;
+        tries_fast_path ? shm::run_small(engine_, random.progress, call, looks) : shm::Outcome::not_begun;
     random.is_fast = outcome == shm::Outcome::complete;
     if (outcome == shm::Outcome::not_begun) engine_.begin(random.progress, call);
     allocated_ += allocations - before;

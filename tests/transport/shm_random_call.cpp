@@ -68,7 +68,9 @@ class Filler {
       case Operation::broadcast:
         return broadcast();
       case Operation::all_reduce:
-        return all_reduce();
+        return all_reduce(place_.members);
+      case Operation::scan:
+        return all_reduce(place_.self + 1);
       case Operation::all_gather:
         return all_gather();
       case Operation::reduce_scatter:
@@ -91,8 +93,9 @@ class Filler {
   [[nodiscard]] T value_of(int member, std::int64_t i) const {
     return static_cast<T>(value(member, random_.number, i));
   }
-  [[nodiscard]] T reduced_value(std::int64_t i) const {
-    return reduced<T>(random_.call.reduction, place_.members, [&](std::int64_t k) {
+  [[nodiscard]] T reduced_value(std::int64_t i) const { return reduced_value(i, place_.members); }
+  [[nodiscard]] T reduced_value(std::int64_t i, std::int64_t members) const {
+    return reduced<T>(random_.call.reduction, members, [&](std::int64_t k) {
       return value(static_cast<int>(k), random_.number, i);
     });
   }
@@ -130,12 +133,12 @@ class Filler {
       expect(i, value_of(root_, i));
     }
   }
-  void all_reduce() {
+  void all_reduce(std::int64_t members) {
     buffers(count_, count_);
     use_out_as_in();
     for (std::int64_t i = 0; i < count_; ++i) {
       input(i);
-      expect(i, reduced_value(i));
+      expect(i, reduced_value(i, members));
     }
   }
   void all_gather() {

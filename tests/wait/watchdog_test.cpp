@@ -37,11 +37,12 @@ using Clock = std::chrono::steady_clock;
 
 std::atomic<bool> has_no_threads = false;
 
-// What the watchdog of rank 3 needs. It reports to `sink` the calls that take `stall` seconds.
-detail::WaitContext context_of(std::shared_ptr<NodeBoard> board, LogSink sink, double stall = 30) {
-  return {.board = std::move(board),
-          .log = std::make_shared<const detail::Log>(std::move(sink), LogChoice::reports),
-          .stall = Deadline::Duration{stall}};
+// Watches the board of rank 3. Reports to `sink` the calls that take `stall` seconds.
+detail::WatchedMesh watch(std::shared_ptr<NodeBoard> board, LogSink sink, double stall = 30) {
+  return {std::move(board),
+          std::make_shared<const detail::Log>(std::move(sink), LogChoice::reports),
+          {},
+          stall};
 }
 
 // Returns the board of rank 3.
@@ -68,10 +69,9 @@ TEST_CASE("the watchdog reports a call that takes long, once, and at doubled int
   NodeBoard peer = memory.board(Rank{5});
   peer.publish({1, "dp.barrier, call 2"});
   Messages messages;
-  const auto context = context_of(board, messages.sink(), 0.3);
   const auto begin = Clock::now();
   {
-    const detail::WatchedMesh watched{context, {}};
+    const auto watched = watch(board, messages.sink(), 0.3);
     const BoardEntry entry{*board, board->label("tp"), Operation::all_reduce, 7};
     CHECK(comes_true([&] { return messages.texts().size() >= 2; }));
   }
@@ -89,8 +89,7 @@ TEST_CASE("the watchdog reports a rank that has ended, once, within a second") {
   const auto board = board_of(memory, memory.open_file());
   Peer peer{memory};
   Messages messages;
-  const auto context = context_of(board, messages.sink());
-  const detail::WatchedMesh watched{context, {}};
+  const auto watched = watch(board, messages.sink());
   peer.signal(SIGKILL);
   CHECK(comes_true([&] { return !messages.texts().empty(); }));
   std::this_thread::sleep_for(std::chrono::milliseconds{600});  // two more ticks
@@ -114,8 +113,7 @@ TEST_CASE("the watchdog does not report a rank that has told why it ends") {
                 (void)of_peer.claim_end_report(Rank{5});  // as before its last words
             }};
   Messages messages;
-  const auto context = context_of(board, messages.sink());
-  const detail::WatchedMesh watched{context, {}};
+  const auto watched = watch(board, messages.sink());
   peer.signal(SIGKILL);
   CHECK(fails(*board));
   std::this_thread::sleep_for(std::chrono::milliseconds{600});  // two more ticks
@@ -125,11 +123,8 @@ TEST_CASE("the watchdog does not report a rank that has told why it ends") {
 TEST_CASE("a child after fork() destroys a watched mesh without its thread") {
   const Memory memory;
   auto board = board_of(memory, memory.open_file());
-  const detail::WaitContext context{
-      .board = board,
-      .log = std::make_shared<const detail::Log>(LogSink{}, LogChoice::off),
-      .stall = Deadline::Duration{30}};
-  auto watched = std::make_unique<detail::WatchedMesh>(context, RankNames{});
+  auto watched = std::make_unique<detail::WatchedMesh>(
+      board, std::make_shared<const detail::Log>(LogSink{}, LogChoice::off), RankNames{}, 30);
   for (int i = 0; i < 20; ++i) {
     const pid_t child = fork();
     if (child == 0) {
@@ -149,9 +144,8 @@ TEST_CASE("without another thread there is a warning, no watchdog, and the signa
   const Memory memory;
   const auto board = board_of(memory);
   Messages messages;
-  const auto context = context_of(board, messages.sink());
   has_no_threads = true;
-  CHECK_NOTHROW(detail::WatchedMesh(context, {}));
+  CHECK_NOTHROW(watch(board, messages.sink()));
   has_no_threads = false;
   sigset_t blocked;
   sigemptyset(&blocked);
@@ -170,8 +164,7 @@ TEST_CASE("a sink that throws does not end the watchdog") {
     ++reports;
     throw std::runtime_error{"no disk"};
   };
-  const auto context = context_of(board, sink, 0.1);
-  const detail::WatchedMesh watched{context, {}};
+  const auto watched = watch(board, sink, 0.1);
   const BoardEntry entry{*board, board->label("tp"), Operation::all_reduce, 7};
   CHECK(comes_true([&] { return reports >= 2; }));  // it goes on after the first one
 }

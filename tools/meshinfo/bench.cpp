@@ -4,7 +4,6 @@
 #include <memory>
 
 #include "command_model.hpp"
-#include "curves.hpp"
 
 #include "command.hpp"
 #include "rankmesh/base/error.hpp"

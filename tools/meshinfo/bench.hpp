@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// bench and tune: their options and their measurements.
+// bench and tune: their options, their measurements and their curves.
 #pragma once
 
 #include <cstdint>
@@ -7,10 +7,12 @@
 #include <vector>
 
 #include "job.hpp"
+#include "output.hpp"
 #include "rankmesh/base/buffer.hpp"
 #include "rankmesh/base/data_type.hpp"
 #include "rankmesh/base/operation.hpp"
 #include "rankmesh/base/reduce_op.hpp"
+#include "report/curves.hpp"
 #include "report/document.hpp"
 
 namespace meshinfo {
@@ -71,5 +73,13 @@ BenchResult bench(const OpenMesh& open, const BenchOptions& options, const Bench
 // Measures the transports and derives routes. Collective over the job.
 rankmesh::report::Document tune(const rankmesh::MeshPlan& mesh, const BenchOptions& options,
                                 const BenchPlan& plan);
+
+// If the path ends in .svg, returns it and lets the report go to standard output instead. Otherwise
+// returns an empty path.
+std::string take_picture(OutputOptions& options);
+
+// Writes the curves of the document's table.
+void draw(const rankmesh::report::Document& document, const rankmesh::report::CurveColumns& columns,
+          const std::string& title, Output& output);
 
 }  // namespace meshinfo

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One measurement: an operation on so many bytes, and the memory that each rank's call uses.
+// One measurement: an operation on so many bytes, the memory that each rank's call uses, the values
+// that it carries, and the check of its results.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "rankmesh/base/buffer.hpp"
@@ -40,5 +42,13 @@ struct Operands {
 };
 Operands operands_of(const BenchCase& work, bool in_place, std::int64_t rank_in_group,
                      std::int64_t group_size);
+
+// Stores the values that a member contributes.
+void store_input(rankmesh::DataType type, std::byte* to, std::int64_t count, std::int64_t member);
+
+// Returns how many elements of a rank's result differ from a plain computation. Averages and half
+// types may be rounded.
+std::int64_t count_wrong(const BenchCase& work, const std::byte* results, std::int64_t count,
+                         std::int64_t rank_in_group, std::int64_t group_size);
 
 }  // namespace meshinfo

@@ -7,9 +7,9 @@
 #include "bench.hpp"
 #include "launcher.hpp"
 #include "measure.hpp"
-#include "progress.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/rankmesh.hpp"
+#include "terminal.hpp"
 
 namespace meshinfo {
 
@@ -28,29 +28,8 @@ struct Figures {
 // As nccl-tests define it: the factor from the algorithm's bandwidth to that of the bus.
 double bus_factor(Operation operation, std::int64_t n) {
   const auto size = static_cast<double>(n);
-  switch (operation) {
-    case Operation::all_reduce:
-      return 2 * (size - 1) / size;
-    case Operation::all_gather:
-    case Operation::reduce_scatter:
-    case Operation::gather:
-    case Operation::scatter:
-    case Operation::all_to_all:
-      return (size - 1) / size;
-    case Operation::barrier:
-    case Operation::broadcast:
-    case Operation::reduce:
-    case Operation::send:
-    case Operation::recv:
-    case Operation::send_recv:
-      return 1;
-  }
-  return 1;
-}
-
-bool is_rooted(Operation operation) {
-  return operation == Operation::broadcast || operation == Operation::reduce ||
-         operation == Operation::gather || operation == Operation::scatter;
+  if (operation == Operation::all_reduce) return 2 * (size - 1) / size;
+  return has_v_form(operation) ? (size - 1) / size : 1;
 }
 
 std::string columns(const Figures& f) {
@@ -136,7 +115,7 @@ Figures Bench::measure_form(Measure& measure, const BenchCase& work, bool in_pla
                             std::int64_t group_size) {
   if (!has_form(work, in_place)) return {};
   Figures figures{.is_there = true};
-  if (options_.check != 0 && work.operation != Operation::barrier)
+  if (options_.check != 0 && has_data(work.operation))
     figures.wrong = measure.wrong(work, in_place);
   figures.seconds = measure.time(work, in_place, options_.warm_up, options_.repeats);
   const double bytes = static_cast<double>(size_of(work, group_size).bytes);
@@ -152,7 +131,7 @@ Json Bench::add_row(const rankmesh::GroupFamily& family, const BenchCase& work,
   const auto [count, bytes] = size_of(work, family.group_size());
   const std::string redop =
       reduces(work.operation) ? std::string{to_string(work.reduction)} : "none";
-  const std::int64_t root = is_rooted(work.operation) ? work.root : -1;
+  const std::int64_t root = has_root(work.operation) ? work.root : -1;
   say(is_narrow_
           ? fmt::format("{:>10}{}{}\n", bytes, columns(forms[0]), columns(forms[1]))
           : fmt::format("{:>12} {:>11} {:>9} {:>7} {:>7}{}{}\n", bytes, count, to_string(work.type),
@@ -206,7 +185,7 @@ void Bench::measure_operation(const rankmesh::GroupFamily& family, Operation ope
           group->explain(operation, size_of(work, size).bytes, plan_.memory, plan_.type).transport;
     table["rows"].push_back(add_row(family, work, transport, figures));
     ++done_;
-    if (operation == Operation::barrier) break;  // it has no sizes
+    if (!has_data(operation)) break;  // it has no sizes
   }
   say(fmt::format("# Avg bus bandwidth    : {:.4f}\n#\n", forms == 0 ? 0 : sum / forms));
   result_.document.fields["tables"].push_back(std::move(table));

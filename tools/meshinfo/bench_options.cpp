@@ -7,9 +7,9 @@
 
 #include "bench.hpp"
 #include "command_model.hpp"
-#include "progress.hpp"
 #include "rankmesh/base/detail/suggest.hpp"
 #include "rankmesh/base/error.hpp"
+#include "terminal.hpp"
 
 namespace meshinfo {
 
@@ -55,32 +55,37 @@ std::int64_t bytes_of(const std::string& option, const std::string& text) {
   return number * unit;
 }
 
-// Returns the names of the operations that can be measured.
-std::vector<std::string> measured_operations(rankmesh::MemoryKind memory) {
-  std::vector<std::string> names;
-  for (std::size_t o = 0; !rankmesh::is_point_to_point(static_cast<Operation>(o)); ++o) {
+// Returns the operations that can be measured.
+std::vector<Operation> measured_operations(rankmesh::MemoryKind memory) {
+  std::vector<Operation> operations;
+  for (std::size_t o = 0; o < rankmesh::operation_count; ++o) {
     const auto operation = static_cast<Operation>(o);
-    if (operation != Operation::barrier || memory == rankmesh::MemoryKind::host)
-      names.emplace_back(to_string(operation));
+    const rankmesh::OperationFacts& facts = rankmesh::facts_of(operation);
+    const bool has_memory = memory == rankmesh::MemoryKind::host || !facts.nccl.empty();
+    if (has_memory && (facts.awaited == rankmesh::Awaited::all || has_root(operation)))
+      operations.push_back(operation);
   }
+  return operations;
+}
+
+std::vector<std::string> names_of(const std::vector<Operation>& operations) {
+  std::vector<std::string> names;
+  for (const Operation operation : operations) names.emplace_back(to_string(operation));
   return names;
 }
 
 std::vector<Operation> operations_of(const BenchOptions& options, rankmesh::MemoryKind memory) {
-  const std::vector<std::string> known = measured_operations(memory);
+  std::vector<Operation> operations = measured_operations(memory);
+  const std::vector<std::string> known = names_of(operations);
   for (const std::string& name : options.operations)
     if (name != "all" && std::ranges::find(known, name) == known.end())
       throw UsageError{fmt::format("--op: there is no operation '{}' to measure", name),
                        suggest(name, known, "use all, or some of")};
-  const bool all = options.operations == std::vector<std::string>{"all"};
-  std::vector<Operation> operations;
-  for (std::size_t o = 0; !rankmesh::is_point_to_point(static_cast<Operation>(o)); ++o) {
-    const std::string name{to_string(static_cast<Operation>(o))};
-    const bool is_asked =
-        all || std::ranges::find(options.operations, name) != options.operations.end();
-    if (is_asked && std::ranges::find(known, name) != known.end())
-      operations.push_back(static_cast<Operation>(o));
-  }
+  if (options.operations != std::vector<std::string>{"all"})
+    std::erase_if(operations, [&](Operation operation) {
+      return std::ranges::find(options.operations, to_string(operation)) ==
+             options.operations.end();
+    });
   return operations;
 }
 
@@ -131,7 +136,7 @@ void add_size_options(CLI::App& command, BenchOptions& options) {
                       fmt::format("operations, or all (default: {})", options.operations.front()))
           ->type_name("OPERATION")
           ->delimiter(',');
-  std::vector<std::string> known = measured_operations(rankmesh::MemoryKind::host);
+  std::vector<std::string> known = names_of(measured_operations(rankmesh::MemoryKind::host));
   known.emplace_back("all");
   offer(*operations, known);
   command.add_option("--dim", options.names, "only these names (default: all)")
@@ -167,13 +172,13 @@ BenchPlan read_options(const BenchOptions& options) {
 std::int64_t measurements_of(const BenchPlan& plan) {
   std::int64_t count = 0;
   for (const Operation operation : plan.operations)
-    count += operation == Operation::barrier ? 1 : static_cast<std::int64_t>(plan.sizes.size());
+    count += has_data(operation) ? static_cast<std::int64_t>(plan.sizes.size()) : 1;
   return count;
 }
 
 std::string progress_text(const std::string& name, Operation operation, std::int64_t bytes) {
   return fmt::format("{} {}{}", name, to_string(operation),
-                     operation == Operation::barrier ? "" : " " + bytes_text(bytes));
+                     has_data(operation) ? " " + bytes_text(bytes) : "");
 }
 
 bool is_measured(const rankmesh::GroupFamily& family, std::int64_t world_size,
@@ -182,6 +187,17 @@ bool is_measured(const rankmesh::GroupFamily& family, std::int64_t world_size,
                         std::ranges::find(options.names, family.name()) != options.names.end();
   return is_asked && family.group_size() > 1 &&
          family.coverage(world_size) != rankmesh::Coverage::overlapping;
+}
+
+std::string take_picture(OutputOptions& options) {
+  if (!options.path.ends_with(".svg")) return {};
+  return std::exchange(options.path, {});
+}
+
+void draw(const rankmesh::report::Document& document, const rankmesh::report::CurveColumns& columns,
+          const std::string& title, Output& output) {
+  output.write(rankmesh::report::curves_svg(document.table, columns, title));
+  output.finish();
 }
 
 }  // namespace meshinfo

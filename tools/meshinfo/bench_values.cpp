@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "bench_values.hpp"
+#include "bench_case.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -61,13 +61,9 @@ double expected(const BenchCase& work, std::int64_t self, std::int64_t size, std
       return value(work.root, self * block + index);
     case Operation::all_to_all:
       return value(index / block, self * block + index % block);
-    case Operation::barrier:
-    case Operation::send:
-    case Operation::recv:
-    case Operation::send_recv:
-      break;
+    default:
+      return 0;
   }
-  return 0;
 }
 
 template <class T>
@@ -93,9 +89,7 @@ void store_input(rankmesh::DataType type, std::byte* to, std::int64_t count, std
 
 std::int64_t count_wrong(const BenchCase& work, const std::byte* results, std::int64_t count,
                          std::int64_t rank_in_group, std::int64_t group_size) {
-  const bool is_of_root =
-      work.operation == Operation::reduce || work.operation == Operation::gather;
-  if (is_of_root && rank_in_group != work.root) return 0;
+  if (!has_output(work.operation, rank_in_group == work.root)) return 0;
   const std::int64_t block = size_of(work, group_size).count;
   std::int64_t wrong = 0;
   visit(work.type, [&]<class T>(std::type_identity<T>) {

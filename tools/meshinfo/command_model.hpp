@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What meshinfo's commands accept, as values. The help, the manual pages, the completions and the
-// suggestions are all made from it.
+// What meshinfo's commands accept, as values, and what is made from it: the help, the manual pages,
+// the completions and the suggestions.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include <CLI/CLI.hpp>
+
+#include "rankmesh/base/error.hpp"
+#include "report/document.hpp"
 
 namespace meshinfo {
 
@@ -47,5 +50,36 @@ void offer(CLI::Option& option, const std::vector<std::string>& values);
 std::string arguments_of(const CommandModel& command);
 // Returns the names of an option and its value: "-o, --output FILE".
 std::string title_of(const OptionModel& option);
+
+// Adds `meshinfo help [COMMAND]...`.
+void add_help(CLI::App& app);
+
+rankmesh::report::Document help_of(const CommandModel& command);
+
+// Thrown by `meshinfo help`.
+struct HelpCall {
+  const CLI::App* command;
+};
+
+// Returns the command whose --help was given: the last one on the command line.
+const CLI::App& command_of_call(const CLI::App& app);
+
+// Adds the hidden command that writes the manual pages into a folder.
+void add_manual_pages(CLI::App& app);
+
+// Adds `meshinfo completion SHELL`, which prints a script that asks print_offers().
+void add_completion(CLI::App& app);
+
+// Prints what fits behind the words of a command line, of which the last one is not complete yet: a
+// line with the paths that fit (files, folders, meshes or nothing), and a line for each word that
+// fits, with its meaning behind a tabulator.
+// @return the exit status.
+int print_offers(const CLI::App& app, std::vector<std::string> words);
+
+rankmesh::UsageError no_command(const CLI::App& app);
+
+// Explains why the command line was refused, and suggests commands, options and values that are
+// spelt similarly.
+rankmesh::UsageError wrong_usage_of(const CLI::App& app, const CLI::ParseError& error);
 
 }  // namespace meshinfo

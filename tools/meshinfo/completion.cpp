@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "completion.hpp"
+#include "command_model.hpp"
 
 #include <algorithm>
 #include <memory>
@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 
 #include "arguments.hpp"
-#include "command_model.hpp"
 #include "output.hpp"
 #include "rankmesh/spec/presets.hpp"
 

@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "command.hpp"
+#include "rankmesh/place/mesh_file.hpp"
 #include "rankmesh/spec/mesh_spec.hpp"
 
 namespace meshinfo {
@@ -21,7 +22,7 @@ int convert(const ConvertOptions& options, const Job& job) {
   if (options.mesh.world_size || spec.world_size())
     static_cast<void>(spec.plan(options.mesh.world_size));
   Output output{options.path == "-" ? "" : options.path};
-  output.write(options.form == "toml" ? spec.to_toml() : spec.to_string() + "\n");
+  output.write(options.form == "toml" ? to_toml(spec) : spec.to_string() + "\n");
   output.finish();
   return ok;
 }

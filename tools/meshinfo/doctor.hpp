@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What meshinfo doctor gathers.
+// What meshinfo doctor gathers and measures.
 #pragma once
 
 #include <atomic>
@@ -52,5 +52,10 @@ class StepWatch {
   bool is_over_ = false;
   std::thread thread_;
 };
+
+// Measures, on the first rank of each node, the clock of the node, and the latency and the
+// bandwidth to the first rank of the next node; also resolves the name of that host. Collective
+// over the job.
+void measure_nodes(rankmesh::report::RankFacts& facts, StepWatch& watch);
 
 }  // namespace meshinfo

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "doctor_nodes.hpp"
+#include "doctor.hpp"
 
 #include <algorithm>
 #include <chrono>

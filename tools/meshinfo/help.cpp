@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "help.hpp"
+#include "command_model.hpp"
 
 #include <memory>
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "interrupt.hpp"
+#include "terminal.hpp"
 
 #include <limits.h>
 #include <unistd.h>

@@ -76,6 +76,10 @@ class Job {
 // it, all ranks throw.
 std::unique_ptr<Output> open_output(const std::string& path);
 
+// Gathers one text per rank, on rank 0; empty on the others. Collective over the job. Only with
+// MPI.
+std::vector<std::string> gather_texts(const std::string& own);
+
 // A library that rankmesh uses. If it was not found, the version is empty and why_not has the
 // reason.
 struct Component {

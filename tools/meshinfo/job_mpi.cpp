@@ -11,7 +11,7 @@
 
 #include "launcher.hpp"
 #include "rankmesh/base/launcher.hpp"
-#include "rankmesh/mesh/libraries.hpp"
+#include "rankmesh/helpers/libraries.hpp"
 #include "rankmesh/mpi/error.hpp"
 #include "rankmesh/rankmesh.hpp"
 
@@ -21,13 +21,8 @@ namespace {
 using rankmesh::mpi::check;
 using rankmesh::report::LiveFacts;
 
-constexpr int host_length = 128;
-
 std::optional<rankmesh::LauncherMismatch> mismatch_of(int world_size) {
-  char library[MPI_MAX_LIBRARY_VERSION_STRING];
-  int length = 0;
-  check(MPI_Get_library_version(library, &length), "MPI_Get_library_version");
-  return rankmesh::launcher_mismatch(world_size, {library, static_cast<std::size_t>(length)});
+  return rankmesh::launcher_mismatch(world_size, rankmesh::mpi::library_text());
 }
 
 // Returns the largest values of all ranks, on rank 0.
@@ -71,25 +66,16 @@ LiveFacts gather_facts(rankmesh::Mesh& mesh) {
   char host[MPI_MAX_PROCESSOR_NAME] = "";
   int length = 0;
   check(MPI_Get_processor_name(host, &length), "MPI_Get_processor_name");
-  std::string name(host, static_cast<std::size_t>(std::min(length, host_length - 1)));
-  name.resize(host_length, '\0');
-  const auto ranks = static_cast<std::size_t>(mesh.size());
+  const std::vector<std::string> hosts = gather_texts({host, static_cast<std::size_t>(length)});
   const std::int64_t pid = getpid();
-  const bool prints = mesh.rank() == rankmesh::Rank{0};
-  std::string names(prints ? ranks * host_length : 0, '\0');
-  std::vector<std::int64_t> pids(prints ? ranks : 0);
-  check(MPI_Gather(name.data(), host_length, MPI_CHAR, names.data(), host_length, MPI_CHAR, 0,
-                   MPI_COMM_WORLD),
-        "MPI_Gather");
+  std::vector<std::int64_t> pids(hosts.size());
   check(MPI_Gather(&pid, 1, MPI_INT64_T, pids.data(), 1, MPI_INT64_T, 0, MPI_COMM_WORLD),
         "MPI_Gather");
-
   LiveFacts facts{.placement = mesh.placement(), .hosts = {}, .process_ids = std::move(pids)};
   facts.hosts.resize(static_cast<std::size_t>(mesh.placement().node_count()));
-  if (prints)
-    for (std::size_t r = 0; r < ranks; ++r)
-      facts.hosts[static_cast<std::size_t>(mesh.placement().node(r))] =
-          names.c_str() + r * host_length;
+  for (std::size_t r = 0; r < hosts.size(); ++r)
+    facts.hosts[static_cast<std::size_t>(mesh.placement().node(static_cast<std::int64_t>(r)))] =
+        hosts[r];
   facts.why_no_devices = mesh.why_no_device();
   gather_device_facts(mesh, facts);
   return facts;
@@ -131,6 +117,44 @@ std::optional<rankmesh::RouteExplanation> explain_route(rankmesh::Mesh& mesh,
 }
 
 }  // namespace
+
+// The counts of MPI are ints. Therefore the texts are gathered from blocks of ranks whose texts
+// together have less than 2^31 bytes.
+std::vector<std::string> gather_texts(const std::string& own) {
+  const MPI_Comm comm = MPI_COMM_WORLD;
+  constexpr std::size_t most_bytes = std::size_t{512} << 10;
+  constexpr int block = 4000;
+  if (own.size() > most_bytes)
+    throw rankmesh::UsageError{fmt::format("the facts of a rank have {} bytes", own.size()),
+                               "unset variables that are very long, for example LD_LIBRARY_PATH"};
+  int size = 0, rank = 0;
+  MPI_Comm_size(comm, &size);
+  MPI_Comm_rank(comm, &rank);
+  const int bytes = static_cast<int>(own.size());
+  std::vector<int> sizes(rank == 0 ? static_cast<std::size_t>(size) : 0);
+  check(MPI_Gather(&bytes, 1, MPI_INT, sizes.data(), 1, MPI_INT, 0, comm), "MPI_Gather");
+  std::vector<std::string> texts;
+  for (int first = 0; first < size; first += block) {
+    const bool sends = rank >= first && rank < first + block;
+    std::vector<int> counts(sizes.size()), offsets(sizes.size());
+    int total = 0;
+    for (std::size_t r = 0; r < sizes.size(); ++r) {
+      const int number = static_cast<int>(r);
+      counts[r] = number >= first && number < first + block ? sizes[r] : 0;
+      offsets[r] = total;
+      total += counts[r];
+    }
+    std::string all(static_cast<std::size_t>(total), '\0');
+    check(MPI_Gatherv(own.data(), sends ? bytes : 0, MPI_CHAR, all.data(), counts.data(),
+                      offsets.data(), MPI_CHAR, 0, comm),
+          "MPI_Gatherv");
+    for (std::size_t r = static_cast<std::size_t>(first);
+         r < std::min(sizes.size(), static_cast<std::size_t>(first + block)); ++r)
+      texts.push_back(
+          all.substr(static_cast<std::size_t>(offsets[r]), static_cast<std::size_t>(counts[r])));
+  }
+  return texts;
+}
 
 std::optional<rankmesh::report::RouteFacts> OpenMesh::routes() const {
   if (mesh == nullptr) return std::nullopt;

@@ -6,17 +6,14 @@
 
 #include <fmt/format.h>
 
-#include "completion.hpp"
-#include "help.hpp"
+#include "command_model.hpp"
 #include "launcher.hpp"
-#include "manual.hpp"
 #include "meshinfo.hpp"
 #include "output.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/version.hpp"
 #include "report/write.hpp"
 #include "terminal.hpp"
-#include "wrong_usage.hpp"
 
 namespace {
 

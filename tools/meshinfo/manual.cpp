@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "manual.hpp"
+#include "command_model.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -106,12 +106,6 @@ void write_page(const std::string& path, const std::string& text) {
   output.finish();
 }
 
-// Writes the pages of a command and of all commands below it.
-void write_pages(const CommandModel& command, const std::string& folder) {
-  write_page(fmt::format("{}/{}.1", folder, page_of(command)), manual_page(command));
-  for (const CommandModel& below : command.commands) write_pages(below, folder);
-}
-
 // The present date, or the release date of the sources if the packager has set it.
 std::string date_text() {
   const char* release = std::getenv("SOURCE_DATE_EPOCH");
@@ -121,8 +115,7 @@ std::string date_text() {
   return fmt::format("{:04}-{:02}-{:02}", day.tm_year + 1900, day.tm_mon + 1, day.tm_mday);
 }
 
-}  // namespace
-
+// Returns the page of a command, for man(1) in section 1.
 std::string manual_page(const CommandModel& command) {
   const std::string page = page_of(command);
   std::string text = fmt::format(
@@ -144,6 +137,14 @@ std::string manual_page(const CommandModel& command) {
     text += fmt::format(".SH \"SEE ALSO\"\n.BR {} (1)\n", escaped(page.substr(0, parent)));
   return text;
 }
+
+// Writes the pages of a command and of all commands below it.
+void write_pages(const CommandModel& command, const std::string& folder) {
+  write_page(fmt::format("{}/{}.1", folder, page_of(command)), manual_page(command));
+  for (const CommandModel& below : command.commands) write_pages(below, folder);
+}
+
+}  // namespace
 
 void add_manual_pages(CLI::App& app) {
   auto folder = std::make_shared<std::string>();

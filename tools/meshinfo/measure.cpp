@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "bench_values.hpp"
+#include "bench_case.hpp"
 #include "rankmesh/base/narrow_float.hpp"
 #include "rankmesh/mpi/error.hpp"
 
@@ -40,10 +40,8 @@ void issue(GroupCoordinator& group, const BenchCase& work, In in, Out out, Strea
       return group.scatter(in, out, root, stream);
     case Operation::all_to_all:
       return group.all_to_all(in, out, stream);
-    case Operation::send:
-    case Operation::recv:
-    case Operation::send_recv:
-      return;  // not measured
+    default:
+      return;  // see measured_operations()
   }
 }
 
@@ -106,7 +104,7 @@ double Measure::time(const BenchCase& work, bool in_place, std::int64_t warm_up,
 }
 
 std::int64_t Measure::wrong(const BenchCase& work, bool in_place) {
-  const bool has_results = group_ != nullptr && work.operation != Operation::barrier;
+  const bool has_results = group_ != nullptr && has_data(work.operation);
   const std::int64_t here = has_results ? wrong_here(work, in_place) : 0;
   std::int64_t all = 0;
   rankmesh::mpi::check(MPI_Allreduce(&here, &all, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD),

@@ -14,9 +14,7 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
-#include "interrupt.hpp"
 #include "launcher.hpp"
-#include "progress.hpp"
 #include "rankmesh/base/error.hpp"
 #include "report/document.hpp"
 #include "terminal.hpp"

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "progress.hpp"
+#include "terminal.hpp"
 
 #include <cmath>
 #include <cstdio>
 
 #include <fmt/format.h>
-
-#include "interrupt.hpp"
 
 namespace meshinfo {
 

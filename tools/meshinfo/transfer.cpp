@@ -8,12 +8,12 @@
 
 #include "command.hpp"
 #include "launcher.hpp"
-#include "progress.hpp"
 #include "rankmesh/base/detail/read_file.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/transfer/relabel.hpp"
 #include "rankmesh/transfer/tensor_list.hpp"
 #include "report/reports.hpp"
+#include "terminal.hpp"
 #include "transfer_run.hpp"
 
 namespace meshinfo {

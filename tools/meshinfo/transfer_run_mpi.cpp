@@ -8,11 +8,11 @@
 
 #include <fmt/format.h>
 
-#include "progress.hpp"
 #include "rankmesh/base/narrow_float.hpp"
 #include "rankmesh/exchange/redistribution.hpp"
 #include "rankmesh/mpi/error.hpp"
 #include "rankmesh/rankmesh.hpp"
+#include "terminal.hpp"
 
 namespace meshinfo {
 namespace {

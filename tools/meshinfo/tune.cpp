@@ -3,7 +3,6 @@
 
 #include "bench.hpp"
 #include "command.hpp"
-#include "curves.hpp"
 #include "launcher.hpp"
 #include "rankmesh/base/error.hpp"
 

@@ -11,11 +11,12 @@
 #include "bench.hpp"
 #include "launcher.hpp"
 #include "measure.hpp"
-#include "progress.hpp"
-#include "rankmesh/mesh/libraries.hpp"
+#include "rankmesh/mesh/routes_machine.hpp"
 #include "rankmesh/mpi/error.hpp"
+#include "rankmesh/place/mesh_file.hpp"
 #include "rankmesh/place/tuning.hpp"
 #include "rankmesh/rankmesh.hpp"
+#include "terminal.hpp"
 
 namespace meshinfo {
 
@@ -58,7 +59,7 @@ bool is_carried(const Candidate& candidate, const BenchCase& work, std::int64_t 
 std::string as_toml(const std::string& mesh, const std::string& routes) {
   rankmesh::MeshSpec spec = rankmesh::MeshSpec::parse(mesh);
   spec.set_routes(routes);
-  return spec.to_toml();
+  return to_toml(spec);
 }
 
 class Tuner {
@@ -182,10 +183,10 @@ void Tuner::measure_operation(const Subject& subject, Operation operation) {
     timings.push_back({actual, time(std::move(able), work)});
     add_timing(subject.name, operation, timings.back());
     ++done_;
-    if (operation == Operation::barrier) break;  // it has no sizes
+    if (!has_data(operation)) break;  // it has no sizes
   }
-  for (rankmesh::RouteRule& rule : rankmesh::tuned_rules(subject.conditions, operation, timings,
-                                                         operation != Operation::barrier)) {
+  for (rankmesh::RouteRule& rule :
+       rankmesh::tuned_rules(subject.conditions, operation, timings, has_data(operation))) {
     rules_ += rule.to_string() + "\n";
     ++rule_count_;
     document_.fields["rules"].push_back(rule.to_string());

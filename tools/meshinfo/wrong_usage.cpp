@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "wrong_usage.hpp"
+#include "command_model.hpp"
 
 #include <algorithm>
 #include <string>
@@ -8,8 +8,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "command_model.hpp"
-#include "help.hpp"
 #include "rankmesh/base/detail/suggest.hpp"
 
 namespace meshinfo {

@@ -44,6 +44,7 @@ class GlooTransport final : public rankmesh::Transport {
   [[nodiscard]] std::string why_not(const Call& call) const override {
     if (call.operation == Operation::barrier) return "";
     if (call.operation == Operation::reduce_scatter) return "Gloo has no reduce_scatter";
+    if (facts_of(call.operation).awaited == rankmesh::Awaited::earlier) return "Gloo has no scans";
     if (call.has_blocks() && call.operation != Operation::all_gather)
       return "it carries blocks of different sizes in all_gather only";
     if (call.has_blocks()) return "";
@@ -70,11 +71,8 @@ class GlooTransport final : public rankmesh::Transport {
         return scatter(call);
       case Operation::all_to_all:
         return all_to_all(call);
-      case Operation::reduce_scatter:
-      case Operation::send:
-      case Operation::recv:
-      case Operation::send_recv:
-        return;  // supports() has declined them
+      default:
+        return;  // supports() has declined it
     }
   }
 

@@ -132,6 +132,12 @@ concept MatchingMemory = Memory<In> && WritableMemory<Out> &&
 /// An input and an output that one reduction accepts together.
 template <class In, class Out>
 concept MatchingReducible = MatchingMemory<In, Out> && ReducibleMemory<Out>;
+/// The output of an operation on the memory In.
+template <class Out, class In>
+concept OutputOf = MatchingMemory<In, Out>;
+/// The output of a reduction of the memory In.
+template <class Out, class In>
+concept ReducedOutputOf = MatchingReducible<In, Out>;
 
 /// Returns a buffer that describes the memory. Values without a DataType are described as bytes,
 /// and complex numbers as two floats each.

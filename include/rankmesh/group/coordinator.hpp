@@ -9,7 +9,21 @@
 #include "rankmesh/base/index.hpp"
 #include "rankmesh/base/stream_ref.hpp"
 #include "rankmesh/export.hpp"
-#include "rankmesh/group/near_misses.hpp"
+#include "rankmesh/group/detail/call_issuer.hpp"
+#include "rankmesh/group/operations/all_gather.hpp"
+#include "rankmesh/group/operations/all_reduce.hpp"
+#include "rankmesh/group/operations/all_to_all.hpp"
+#include "rankmesh/group/operations/barrier.hpp"
+#include "rankmesh/group/operations/broadcast.hpp"
+#include "rankmesh/group/operations/exscan.hpp"
+#include "rankmesh/group/operations/gather.hpp"
+#include "rankmesh/group/operations/recv.hpp"
+#include "rankmesh/group/operations/reduce.hpp"
+#include "rankmesh/group/operations/reduce_scatter.hpp"
+#include "rankmesh/group/operations/scan.hpp"
+#include "rankmesh/group/operations/scatter.hpp"
+#include "rankmesh/group/operations/send.hpp"
+#include "rankmesh/group/operations/send_recv.hpp"
 #include "rankmesh/layout/rank_set.hpp"
 #include "rankmesh/mpi/native.hpp"
 #include "rankmesh/routes/route_table.hpp"
@@ -23,52 +37,11 @@ namespace detail {
 struct GroupAccess;
 }
 
-/// Runs the operations of one group. The routes choose the transport that carries out each
-/// operation. The mesh creates the coordinators. The operations are declared in the base classes:
-/// Collectives, AxisCollectives, BlockCollectives, SliceCollectives, UserReductions, PointToPoint,
-/// StreamForms, ValueOperations and ReturnedResults.
-///
-/// Order: all members of the group must call the same collectives in the same order, with matching
-/// sizes. Ranks that have several groups in common must call the operations of these groups in the
-/// same global order.
-///
-/// Arguments have the same order in all operations: in, out, blocks or axis, the root or the other
-/// member, the reduction or the tag, and the stream of device memory. The reduction and the tag can
-/// be left out, even if a stream follows.
-///
-/// Buffers are contiguous ranges in host memory (std::span, std::vector, ...) or a DeviceSpan. `in`
-/// and `out` have the same element type. Counts are in elements and have 64 bits. Operations that
-/// only move values accept elements of any trivially copyable type; see MovableElement. A ReduceOp
-/// combines numbers, complex numbers and arrays of them; see ReducibleElement. Values that are not
-/// numbers are moved as bytes; messages and records then show the number of bytes.
-///
-/// Host memory: a call blocks until this member's part is complete. Then `out` holds the result,
-/// and the program may change `in`.
-///
-/// Device memory: a call returns once the operation is queued. The operation runs after the work
-/// that is already on the caller's stream. Work that is added to this stream later runs after the
-/// operation.
-///
-/// The `_async` forms do not block; they return a Work. The buffers must stay valid until the
-/// operation is complete. If the program moves a container into the call, the call returns an
-/// OwningWork, which keeps the container until the program calls take(). Operations are issued in
-/// the order of the calls.
-///
-/// An operation is in place if the input and the output are the same memory. If an operation is in
-/// place on one member, it must be in place on all members. In an in-place all_gather or gather,
-/// `in` is this rank's block of `out`. In an in-place scatter, the root's `out` is the root's block
-/// of `in`. In an in-place reduce_scatter, which is possible only on devices, `out` is this rank's
-/// block of `in`. NCCL does not support all_to_all in place. If buffers overlap in any other way,
-/// the call throws UsageError.
-///
-/// Reductions of 16-bit and 8-bit floats in host memory are computed in float32, and the result is
-/// rounded once. These reductions need 4 bytes of scratch memory per element of `in` and `out`.
-/// They transfer float32 values, so they transfer more bytes than the buffers hold.
-///
-/// All operations throw:
-/// @throws UsageError if the sizes are wrong, if the buffers overlap, if a rank is outside the
-/// group, or if two threads call the mesh at the same time. Nothing was sent, and the group can
-/// still be used.
+/// Runs the operations of one group. The mesh creates the coordinators. Each operation has a header
+/// in group/operations/ with its forms; docs/programs.md#rules-of-the-operations has the rules for
+/// all of them. All throw:
+/// @throws UsageError if the arguments are wrong, or if two threads call the mesh at the same time.
+/// Nothing was sent, and the group can still be used.
 /// @throws ClosedError if the mesh is closed, or if the group is broken because an earlier
 /// operation failed.
 /// @throws NoDeviceError if the buffers are in device memory, but the group has no device
@@ -78,9 +51,22 @@ struct GroupAccess;
 /// @throws mpi::MpiError if MPI returns an error.
 /// @throws TimeoutError if MeshOptions::deadline passes. The group is broken afterwards.
 ///
-/// Thread safety: only one thread at a time may use the mesh; a call from a second thread throws
-/// UsageError.
-class RANKMESH_API GroupCoordinator : public NearMisses {
+/// Thread safety: only one thread at a time may use the mesh.
+class RANKMESH_API GroupCoordinator : private detail::CallIssuer,
+                                      public Barrier,
+                                      public Broadcast<>,
+                                      public Reduce<>,
+                                      public AllReduce<>,
+                                      public AllGather<>,
+                                      public ReduceScatter<>,
+                                      public Gather<>,
+                                      public Scatter<>,
+                                      public AllToAll<>,
+                                      public Send<>,
+                                      public Recv<>,
+                                      public SendRecv<>,
+                                      public Scan<>,
+                                      public Exscan<> {
  public:
   GroupCoordinator(const GroupCoordinator&) = delete;  // write: auto& tp = mesh["tp"];
   GroupCoordinator& operator=(const GroupCoordinator&) = delete;
@@ -163,7 +149,21 @@ class RANKMESH_API GroupCoordinator : public NearMisses {
 
  private:
   friend struct detail::GroupAccess;
+  template <Operation>
+  friend class detail::OperationForms;
   explicit GroupCoordinator(std::unique_ptr<detail::CallDispatcher> dispatcher);
 };
+
+namespace detail {
+template <Operation operation>
+CallIssuer& OperationForms<operation>::issuer() {
+  return static_cast<GroupCoordinator&>(*this);
+}
+template <Operation operation>
+template <class Forms>
+Forms& OperationForms<operation>::other() {
+  return static_cast<GroupCoordinator&>(*this);
+}
+}  // namespace detail
 
 }  // namespace rankmesh

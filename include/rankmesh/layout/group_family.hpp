@@ -137,7 +137,7 @@ class RANKMESH_API GroupFamily {
 
   // `size` and `stride` belong to the dimension of the ring. `weight` is the distance between a
   // rank and its successor in the order of the layout.
-  struct Ring {
+  struct RingOfPairs {
     std::int64_t size, stride, weight;
   };
 
@@ -156,7 +156,8 @@ class RANKMESH_API GroupFamily {
   RankSet all_;
   RankSet starts_;
   std::vector<Mode> members_;
-  std::optional<Ring> ring_;  // group g is element g of `all_` and the successor of this element
+  std::optional<RingOfPairs>
+      ring_;  // group g is element g of `all_` and the successor of this element
   std::shared_ptr<const Explicit> explicit_;
 };
 

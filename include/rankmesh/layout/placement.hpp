@@ -43,13 +43,13 @@ class RANKMESH_API Placement {
   [[nodiscard]] std::optional<bool> has_own_cores(const RankSet& group) const;
 
  private:
-  struct Node {
+  struct NodeSize {
     std::int32_t ranks = 0;
     std::int32_t cores = 0;
   };
   std::vector<std::int32_t> node_;
   std::vector<std::int32_t> local_rank_;
-  std::vector<Node> nodes_;
+  std::vector<NodeSize> nodes_;
   bool knows_cores_ = false;
 };
 

@@ -1,94 +1,46 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Overloads for operations of a group that are called on a mesh. They do not compile, and the error
-// says what to write instead.
+// Refuses the operations of a group on a mesh.
 #pragma once
 
 #include "rankmesh/export.hpp"
-#include "rankmesh/group/near_misses.hpp"
+#include "rankmesh/group/detail/refuse.hpp"
 
 namespace rankmesh {
 
-/// Refuses the operations of a group, with a message at compile time that says how to get a group.
+namespace detail {
+/// Refuses every call, at compile time, and says how to get a group.
+struct NoOperation {
+  template <class... A>
+  RANKMESH_REFUSE(
+      "a mesh is no group: call the operation on mesh[\"tp\"], with the name of a family, or on "
+      "mesh[\"world\"] for all ranks")
+  AnyResult
+  operator()(A&&...) const {
+    return {};
+  }
+};
+}  // namespace detail
+
+/// Has the names of a group's operations, which a mesh does not have.
 class MeshNearMisses {
  public:
-// clang-format off
-#define RANKMESH_NAME barrier
-#include "rankmesh/mesh/detail/near_miss_of_one.inc"
-#define RANKMESH_NAME barrier_async
-#include "rankmesh/mesh/detail/near_miss_of_one.inc"
-#define RANKMESH_NAME broadcast
-#include "rankmesh/mesh/detail/near_miss_of_one.inc"
-#define RANKMESH_NAME broadcast_async
-#include "rankmesh/mesh/detail/near_miss_of_one.inc"
-#define RANKMESH_NAME all_reduce
-#include "rankmesh/mesh/detail/near_miss_of_one.inc"
-#define RANKMESH_NAME all_reduce_async
-#include "rankmesh/mesh/detail/near_miss_of_one.inc"
-#define RANKMESH_NAME reduce
-#include "rankmesh/mesh/detail/near_miss_of_one.inc"
-#define RANKMESH_NAME reduce_async
-#include "rankmesh/mesh/detail/near_miss_of_one.inc"
-#define RANKMESH_NAME all_gather
-#include "rankmesh/mesh/detail/near_miss_of_one.inc"
-#define RANKMESH_NAME all_gather_async
-#include "rankmesh/mesh/detail/near_miss_of_one.inc"
-#define RANKMESH_NAME reduce_scatter
-#include "rankmesh/mesh/detail/near_miss_of_one.inc"
-#define RANKMESH_NAME reduce_scatter_async
-#include "rankmesh/mesh/detail/near_miss_of_one.inc"
-#define RANKMESH_NAME gather
-#include "rankmesh/mesh/detail/near_miss_of_one.inc"
-#define RANKMESH_NAME gather_async
-#include "rankmesh/mesh/detail/near_miss_of_one.inc"
-#define RANKMESH_NAME scatter
-#include "rankmesh/mesh/detail/near_miss_of_one.inc"
-#define RANKMESH_NAME scatter_async
-#include "rankmesh/mesh/detail/near_miss_of_one.inc"
-#define RANKMESH_NAME all_to_all
-#include "rankmesh/mesh/detail/near_miss_of_one.inc"
-#define RANKMESH_NAME all_to_all_async
-#include "rankmesh/mesh/detail/near_miss_of_one.inc"
-#define RANKMESH_NAME all_gather_v
-#include "rankmesh/mesh/detail/near_miss_of_one.inc"
-#define RANKMESH_NAME all_gather_v_async
-#include "rankmesh/mesh/detail/near_miss_of_one.inc"
-#define RANKMESH_NAME reduce_scatter_v
-#include "rankmesh/mesh/detail/near_miss_of_one.inc"
-#define RANKMESH_NAME reduce_scatter_v_async
-#include "rankmesh/mesh/detail/near_miss_of_one.inc"
-#define RANKMESH_NAME gather_v
-#include "rankmesh/mesh/detail/near_miss_of_one.inc"
-#define RANKMESH_NAME gather_v_async
-#include "rankmesh/mesh/detail/near_miss_of_one.inc"
-#define RANKMESH_NAME scatter_v
-#include "rankmesh/mesh/detail/near_miss_of_one.inc"
-#define RANKMESH_NAME scatter_v_async
-#include "rankmesh/mesh/detail/near_miss_of_one.inc"
-#define RANKMESH_NAME all_to_all_v
-#include "rankmesh/mesh/detail/near_miss_of_one.inc"
-#define RANKMESH_NAME all_to_all_v_async
-#include "rankmesh/mesh/detail/near_miss_of_one.inc"
-#define RANKMESH_NAME send
-#include "rankmesh/mesh/detail/near_miss_of_one.inc"
-#define RANKMESH_NAME send_async
-#include "rankmesh/mesh/detail/near_miss_of_one.inc"
-#define RANKMESH_NAME recv
-#include "rankmesh/mesh/detail/near_miss_of_one.inc"
-#define RANKMESH_NAME recv_async
-#include "rankmesh/mesh/detail/near_miss_of_one.inc"
-#define RANKMESH_NAME send_recv
-#include "rankmesh/mesh/detail/near_miss_of_one.inc"
-#define RANKMESH_NAME send_recv_async
-#include "rankmesh/mesh/detail/near_miss_of_one.inc"
-#define RANKMESH_NAME scan
-#include "rankmesh/mesh/detail/near_miss_of_one.inc"
-#define RANKMESH_NAME exscan
-#include "rankmesh/mesh/detail/near_miss_of_one.inc"
-#define RANKMESH_NAME probe
-#include "rankmesh/mesh/detail/near_miss_of_one.inc"
-#define RANKMESH_NAME try_recv
-#include "rankmesh/mesh/detail/near_miss_of_one.inc"
-  // clang-format on
+  /// @cond  These members only refuse calls.
+  static constexpr detail::NoOperation barrier{}, barrier_async{}, broadcast{}, broadcast_async{},
+      all_reduce{}, all_reduce_async{}, reduce{}, reduce_async{}, all_gather{}, all_gather_async{},
+      reduce_scatter{}, reduce_scatter_async{}, gather{}, gather_async{}, scatter{},
+      scatter_async{}, all_to_all{}, all_to_all_async{}, all_gather_v{}, all_gather_v_async{},
+      reduce_scatter_v{}, reduce_scatter_v_async{}, gather_v{}, gather_v_async{}, scatter_v{},
+      scatter_v_async{}, all_to_all_v{}, all_to_all_v_async{}, send{}, send_async{}, recv_async{},
+      send_recv{}, send_recv_async{}, scan{}, scan_async{}, exscan{}, exscan_async{}, probe{},
+      try_recv{};
+  template <class... T, class... A>
+  RANKMESH_REFUSE(
+      "a mesh is no group: call the operation on mesh[\"tp\"], with the name of a family, or on "
+      "mesh[\"world\"] for all ranks")
+  detail::AnyResult recv(A&&...) {
+    return {};
+  }
+  /// @endcond
 
  protected:
   MeshNearMisses() = default;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "rankmesh/export.hpp"
 #include "rankmesh/mpi/native.hpp"
@@ -89,5 +90,9 @@ class RANKMESH_API Environment {
   ThreadLevel level_ = ThreadLevel::single;
   int exceptions_;
 };
+
+/// Returns the text of MPI_Get_library_version(), which names the library and its version. Local.
+/// MPI_Init is not needed.
+RANKMESH_API std::string library_text();
 
 }  // namespace rankmesh::mpi

@@ -41,7 +41,7 @@ class RANKMESH_API MeshSpec {
     std::int64_t line = 0;        ///< The line in the file.
   };
   /// The options of a family.
-  struct Options {
+  struct FamilyOptions {
     std::string name;       ///< The name of the family.
     GroupOptions options;   ///< The options of the family.
     std::int64_t line = 0;  ///< The line in the file.
@@ -75,7 +75,7 @@ class RANKMESH_API MeshSpec {
   /// Returns the families whose groups are given as lists.
   [[nodiscard]] const std::vector<Lists>& lists() const { return lists_; }
   /// Returns the options of families, in the order of the file.
-  [[nodiscard]] const std::vector<Options>& options() const { return options_; }
+  [[nodiscard]] const std::vector<FamilyOptions>& options() const { return options_; }
   /// Returns the routes as the user wrote them. The text contains either rules (see RouteTable) or
   /// `@PATH`, which names a file of rules. routes_of() parses the text.
   [[nodiscard]] const std::string& routes() const { return routes_; }
@@ -97,6 +97,10 @@ class RANKMESH_API MeshSpec {
   /// Returns the place where the routes were written, for example `mesh.toml:4`.
   [[nodiscard]] std::string routes_origin() const;
 
+  /// Returns the `world_size` of the file, if it has one.
+  [[nodiscard]] const std::optional<std::int64_t>& stated_world_size() const {
+    return stated_world_size_;
+  }
   /// Returns the world size that the description itself determines. Returns nothing if the
   /// description leaves the size open (`auto`).
   [[nodiscard]] std::optional<std::int64_t> world_size() const;
@@ -117,8 +121,6 @@ class RANKMESH_API MeshSpec {
   /// The string does not contain the `world_size` and the provenance of a file.
   /// @throws UnsupportedError if a mesh string cannot express the description.
   [[nodiscard]] std::string to_string() const;
-  /// Returns the canonical TOML form. Parsing this text gives the same description.
-  [[nodiscard]] std::string to_toml() const;
   /// Returns one line for messages and logs: the mesh string, or a summary if a mesh string cannot
   /// express the description. This function does not throw.
   [[nodiscard]] std::string describe() const;
@@ -128,8 +130,8 @@ class RANKMESH_API MeshSpec {
 
   void check_world(std::optional<std::int64_t> world_size) const;
   void check_overlap() const;
-  [[nodiscard]] MeshString::Parts parts_of(const Grid& grid,
-                                           std::optional<std::int64_t> world_size) const;
+  [[nodiscard]] MeshString::PlanParts parts_of(const Grid& grid,
+                                               std::optional<std::int64_t> world_size) const;
   void add_lists(std::int64_t world_size, std::vector<GroupFamily>& families) const;
   void set_options(MeshPlan& plan) const;
   [[nodiscard]] std::string beyond_string() const;
@@ -137,7 +139,7 @@ class RANKMESH_API MeshSpec {
   std::string origin_;  // name of the file, which errors report; empty for a mesh string
   std::vector<Grid> grids_;
   std::vector<Lists> lists_;
-  std::vector<Options> options_;
+  std::vector<FamilyOptions> options_;
   std::string routes_;
   std::vector<std::string> transports_;
   std::int64_t routes_line_ = 0;

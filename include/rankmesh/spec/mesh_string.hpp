@@ -34,13 +34,13 @@ namespace rankmesh {
 class RANKMESH_API MeshString {
  public:
   /// A dimension of a view.
-  struct Dimension {
+  struct WrittenDimension {
     std::string name;                  ///< The name of the dimension.
     std::optional<std::int64_t> size;  ///< not set if the size is `auto`
     std::size_t position = 0;          ///< byte offset in the text, which errors report
   };
   /// A factorisation of the ranks. The outermost dimension comes first.
-  using View = std::vector<Dimension>;
+  using View = std::vector<WrittenDimension>;
   /// A product of dimensions of one view, such as `dp_cp=dp*cp`.
   struct Product {
     std::string name;                  ///< The name of the family.
@@ -49,7 +49,7 @@ class RANKMESH_API MeshString {
     bool is_ends = false;  ///< whether it is written as `embd=ends(pp)`, with a single factor
   };
   /// The parts of a plan.
-  struct Parts {
+  struct PlanParts {
     std::int64_t world_size = 0;        ///< The number of ranks.
     std::vector<Layout> views;          ///< The factorisations of the ranks.
     std::vector<GroupFamily> families;  ///< The families of all views.
@@ -77,7 +77,7 @@ class RANKMESH_API MeshString {
   /// @throws SpecError if neither the string nor `world_size` determines the size, if the product
   /// of the sizes is not the world size, if two views have different groups for the same dimension,
   /// or if no view has all dimensions of a product.
-  [[nodiscard]] Parts plan(std::optional<std::int64_t> world_size) const;
+  [[nodiscard]] PlanParts plan(std::optional<std::int64_t> world_size) const;
   /// Returns the canonical form. For every world size, plan() of this
   /// form returns the same parts as plan() of the original string.
   [[nodiscard]] std::string to_string() const;

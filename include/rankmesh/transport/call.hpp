@@ -18,18 +18,18 @@ namespace rankmesh {
 /// sizes, the ranks, and that the buffers do not overlap. Counts are in elements; n is the size of
 /// the group.
 ///
-/// | operation      | in                 | out                | root        |
-/// |----------------|--------------------|--------------------|-------------|
-/// | broadcast      | -                  | count, everywhere  | the source  |
-/// | reduce         | count              | count, at the root | destination |
-/// | all_reduce     | count              | count              |             |
-/// | all_gather     | count              | n x count          |             |
-/// | reduce_scatter | n x count          | count              |             |
-/// | gather         | count              | n x count, at root | destination |
-/// | scatter        | n x count, at root | count              | the source  |
-/// | all_to_all     | n x count          | n x count          |             |
-/// | send, recv     | count / -          | - / count          |             |
-/// | send_recv      | count              | count, may differ  |             |
+/// | operation         | in                 | out                | root        |
+/// |-------------------|--------------------|--------------------|-------------|
+/// | broadcast         | -                  | count, everywhere  | the source  |
+/// | reduce            | count              | count, at the root | destination |
+/// | all_reduce, scans | count              | count              |             |
+/// | all_gather        | count              | n x count          |             |
+/// | reduce_scatter    | n x count          | count              |             |
+/// | gather            | count              | n x count, at root | destination |
+/// | scatter           | n x count, at root | count              | the source  |
+/// | all_to_all        | n x count          | n x count          |             |
+/// | send, recv        | count / -          | - / count          |             |
+/// | send_recv         | count              | count, may differ  |             |
 ///
 /// In an in-place operation, `in` and `out` are the same memory. In an in-place all_gather or
 /// gather, `in` is this rank's block of `out`. In an in-place scatter, the root's `out` is the

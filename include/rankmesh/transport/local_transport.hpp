@@ -11,8 +11,8 @@
 
 namespace rankmesh {
 
-namespace detail {
-class OwnMessages;
+namespace shm {
+class Inbox;
 }
 
 /// Describes the copy that carries out an operation in a group of one rank. If `out` has no
@@ -39,13 +39,15 @@ class RANKMESH_API LocalTransport final : public Transport {
   [[nodiscard]] std::unique_ptr<Pending> start(const Call& call) override;
   [[nodiscard]] bool is_polled(const Call&) const override { return true; }
   [[nodiscard]] std::optional<std::int64_t> arrived(RankInGroup from, int tag) override;
+  /// Returns the number of collectives so far.
+  [[nodiscard]] const std::uint64_t& calls() const { return calls_; }
 
  private:
-  class PendingMessage;
+  class MessageToItself;
   void run_message(const Call& call, Waiter& waiter);
 
   std::uint64_t calls_ = 0;
-  std::unique_ptr<detail::OwnMessages> messages_;
+  std::unique_ptr<shm::Inbox> inbox_;  // from itself
 };
 
 }  // namespace rankmesh

@@ -35,8 +35,11 @@ class RANKMESH_API MpiTransport final : public Transport {
   /// Creates a transport on the communicator of a group, which must outlive the transport. Local.
   /// @param largest_count  The largest count that is passed to an MPI function, from 1 to 2^31-1.
   ///                       Tests set a small value.
+  /// @param calls  Where the collectives of the group are counted, if nothing else counts those of
+  ///               this transport; null otherwise.
   explicit MpiTransport(const mpi::CommunicatorView& comm,
-                        std::int64_t largest_count = default_largest_count);
+                        std::int64_t largest_count = default_largest_count,
+                        std::uint64_t* calls = nullptr);
 
   [[nodiscard]] std::string_view name() const override { return "mpi"; }
   [[nodiscard]] record::Carrier carrier() const override { return record::Carrier::mpi; }
@@ -47,16 +50,12 @@ class RANKMESH_API MpiTransport final : public Transport {
   void run(const Call& call, Waiter& waiter) override;
   [[nodiscard]] std::unique_ptr<Pending> start(const Call& call) override;
   [[nodiscard]] std::optional<std::int64_t> arrived(RankInGroup from, int tag) override;
-  /// Returns the number of collectives that were passed to this transport.
-  [[nodiscard]] std::uint64_t calls() const { return calls_; }
-  /// Sets the number of collective calls of the group so far, if other transports of the group
-  /// carry some of them.
-  void set_calls(std::uint64_t calls) { calls_ = calls; }
 
  private:
+  std::uint64_t count(const Call& call);
   void carry(const Call& call);
 
-  std::uint64_t calls_ = 0;
+  std::uint64_t* calls_;
   mpi::CommunicatorView comm_;
   std::int64_t largest_count_;
   bool is_foreign_;  // whether the communicator has a handler of the program

@@ -38,11 +38,10 @@ class RANKMESH_API Pending {
   /// Returns whether MPI has begun the operation, so that it may use the buffers until the
   /// operation is complete.
   [[nodiscard]] virtual bool is_in_mpi() const { return false; }
-  /// Returns whether other members may wait for something that this member does only in a later
-  /// call of test(). It is false if MPI carries out the rest of the operation by itself, inside any
-  /// of its functions. rankmesh asks once, when the operation has been started. As long as the
-  /// operation is in flight, this rank does not block inside MPI, except in a collective whose
-  /// members have all arrived.
+  /// Returns whether the operation needs further calls of test(), so that other members may wait
+  /// for them. It is false if MPI carries out the rest by itself, inside any of its functions.
+  /// rankmesh asks once, when the operation has been started. While an operation needs test(), this
+  /// rank blocks inside MPI only in collectives whose members have all arrived.
   [[nodiscard]] virtual bool is_polled() const { return true; }
   /// Makes progress without MPI, as far as that is possible. In contrast to the other functions,
   /// another thread may call it while the thread that uses the mesh is blocked inside MPI. For the
@@ -140,14 +139,14 @@ class RANKMESH_API Transport {
     return std::nullopt;
   }
 
-  /// Returns whether run() calls its Waiter to wait for other members, and does not block inside
-  /// MPI before they have come.
+  /// Returns whether run() waits for late members through its Waiter. If not, run() may block
+  /// inside MPI until they have come.
   [[nodiscard]] virtual bool is_polled(const Call& call) const {
     (void)call;
     return false;
   }
-  /// Returns whether the transport can carry out the call by copying directly between the members'
-  /// symmetric buffers. If a transport can do so, it is used regardless of the routes.
+  /// Returns whether the members can copy directly between their symmetric buffers in this call. If
+  /// so, this transport carries the call, whatever the routes say.
   [[nodiscard]] virtual bool uses_symmetric_memory(const Call&) const { return false; }
 };
 

@@ -2,6 +2,7 @@
 // Reductions with a function that the program passes.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -35,6 +36,12 @@ template <class F, class T>
 concept ReductionFunction =
     std::is_invocable_r_v<T, std::remove_reference_t<F>&, const T&, const T&>;
 
+/// A ReductionFunction for an input and an output, which have the same element type.
+template <class F, class In, class Out>
+concept MatchingReduction =
+    std::same_as<std::ranges::range_value_t<In>, std::ranges::range_value_t<Out>> &&
+    ReductionFunction<F, std::ranges::range_value_t<Out>>;
+
 /// A type-erased ReductionFunction, as transports use it. Each element has `element_bytes` bytes.
 class UserReduction {
  public:
@@ -64,6 +71,11 @@ class UserReduction {
     } catch (...) {
       failure_ = std::current_exception();
     }
+  }
+  /// Writes values T{}, which are the result of no operands. Types without a default constructor
+  /// get zero bytes.
+  virtual void clear(std::byte* out, std::int64_t bytes) const {
+    std::memset(out, 0, static_cast<std::size_t>(bytes));
   }
   /// Returns the exception that f has thrown on this rank, or null if f has not thrown.
   [[nodiscard]] const std::exception_ptr& failure() const noexcept { return failure_; }
@@ -95,6 +107,14 @@ class UserReductionOf final : public UserReduction {
         function_{std::move(function)} {}
   [[nodiscard]] std::unique_ptr<UserReduction> copy() const override {
     return std::make_unique<UserReductionOf>(function_, commutative());
+  }
+  void clear(std::byte* out, std::int64_t bytes) const override {
+    UserReduction::clear(out, bytes);
+    if constexpr (std::is_default_constructible_v<T>) {
+      const T none{};
+      for (std::byte* end = out + bytes; out != end; out += sizeof(T))
+        std::memcpy(out, &none, sizeof(T));
+    }
   }
 
  protected:

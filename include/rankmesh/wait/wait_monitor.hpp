@@ -20,7 +20,7 @@ namespace rankmesh {
 
 namespace detail {
 struct MonitorState;
-struct WaitContext;
+class ControlPlane;
 }  // namespace detail
 
 /// Waits with a deadline, and says what the missing ranks do once the deadline has passed. torch's
@@ -58,7 +58,10 @@ class RANKMESH_API WaitMonitor {
   enum class Audience : std::uint8_t { own, shared };
 
   /// @param names  The names of the communicator's ranks in messages.
-  WaitMonitor(mpi::CommunicatorView comm, Audience audience, RankNames names);
+  /// @param control  The mesh, which has the board of the node and the log; it must outlive the
+  /// monitor. Without it, a monitor can say less about missing ranks, and reports no stalls.
+  WaitMonitor(mpi::CommunicatorView comm, Audience audience, RankNames names,
+              const detail::ControlPlane* control = nullptr);
   ~WaitMonitor();
   /// Takes over the monitor. The source can then only be destroyed or assigned to.
   WaitMonitor(WaitMonitor&&) noexcept;
@@ -102,10 +105,6 @@ class RANKMESH_API WaitMonitor {
   void answer_in_other_waits();
   /// Call it before the communicator is freed; nothing is sent or received afterwards.
   void close();
-
-  /// Sets the board of the node and the log, which the mesh owns. Without them, a monitor can say
-  /// less about missing ranks, and reports no stalls.
-  void set_context(std::shared_ptr<const detail::WaitContext> context);
 
  private:
   std::unique_ptr<detail::MonitorState> state_;

@@ -6,8 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "block_cursor.hpp"
-#include "local_array.hpp"
+#include "message_stream.hpp"
 #include "rankmesh/base/stream_ref.hpp"
 
 namespace rankmesh::exchange::detail {
@@ -18,7 +17,7 @@ class DeviceCopies {
   /// Adds the elements of a strip. Both arrays have the same type.
   /// @param tensor  The number of the tensor. The copies of different tensors stay apart, because a
   ///                copy of CUDA must not reach from one allocation into another one.
-  void add(std::size_t tensor, const LocalArray& from, const LocalArray& to, const Strip& strip);
+  void add(std::size_t tensor, const ArrayView& from, const ArrayView& to, const Strip& strip);
   /// Queues the copies on a stream, and forgets them.
   void queue(StreamRef stream);
 

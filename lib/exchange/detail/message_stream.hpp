@@ -13,9 +13,14 @@
 
 #include "rankmesh/base/index.hpp"
 #include "rankmesh/transfer/plan.hpp"
-#include "strip_cursor.hpp"
+#include "transfer/detail/strided_runs.hpp"
 
 namespace rankmesh::exchange::detail {
+
+using rankmesh::detail::ArrayGaps;
+using rankmesh::detail::ArrayView;
+using rankmesh::detail::StridedRuns;
+using rankmesh::detail::Strip;
 
 /// The elements that one tensor has in a stream. Tensors that move between the same places share
 /// it.
@@ -23,7 +28,8 @@ class StreamKind {
  public:
   /// @param message  The elements. It must exist as long as this object.
   /// @param type  The type in the message.
-  StreamKind(const TransferMessage& message, DataType type) : strips_{message}, message_{&message} {
+  StreamKind(const TransferMessage& message, DataType type)
+      : runs_{message.blocks}, message_{&message} {
     set_type(type);
   }
   /// Changes the type in the message.
@@ -34,7 +40,7 @@ class StreamKind {
     bytes_ = message_->elements * width_;
   }
   [[nodiscard]] const TransferMessage& message() const { return *message_; }
-  [[nodiscard]] const MessageStrips& strips() const { return strips_; }
+  [[nodiscard]] const StridedRuns& runs() const { return runs_; }
   [[nodiscard]] DataType type() const { return type_; }
   /// Returns the size of an element in the message.
   [[nodiscard]] std::int64_t width() const { return width_; }
@@ -44,7 +50,7 @@ class StreamKind {
   [[nodiscard]] std::int64_t elements_in(std::int64_t bytes) const { return bytes >> shift_; }
 
  private:
-  MessageStrips strips_;
+  StridedRuns runs_;
   const TransferMessage* message_;
   std::int64_t bytes_ = 0, width_ = 1;
   int shift_ = 0;  // the size of an element is a power of two
@@ -79,41 +85,30 @@ struct MessageStream {
   }
 };
 
-/// Goes through a stream, message by message.
-class StreamWalk {
+/// A position in a stream, from which the messages of the stream follow one another.
+class StreamPosition {
  public:
-  /// The stream must exist as long as the walk is used.
+  /// Begins with the first element. The stream must exist as long as the position is used.
   void begin(const MessageStream& stream) {
     stream_ = &stream;
     part_ = 0;
-    enter();
+    done_ = 0;
   }
   [[nodiscard]] bool is_at_end() const { return part_ == stream_->parts.size(); }
-  /// Returns the tensor of the next message, which must exist.
-  [[nodiscard]] std::size_t next_tensor() const { return stream_->parts[part_].tensor; }
 
   /// Returns the bytes of the next message, at most `most`.
-  [[nodiscard]] std::int64_t next_bytes(std::int64_t most) const {
+  /// @param are_whole  Stop in front of a part that does not fit, unless it is the first one.
+  [[nodiscard]] std::int64_t next_bytes(std::int64_t most, bool are_whole = false) const {
     std::int64_t bytes = 0, done = done_;
     for (std::size_t i = part_; i < stream_->parts.size(); ++i, done = 0) {
       const StreamKind& kind = stream_->kind_of(stream_->parts[i]);
       const std::int64_t left = kind.bytes() - done;
-      if (left > most - bytes) return bytes + kind.elements_in(most - bytes) * kind.width();
+      if (left > most - bytes)
+        return are_whole && bytes > 0 ? bytes
+                                      : bytes + kind.elements_in(most - bytes) * kind.width();
       bytes += left;
     }
     return bytes;
-  }
-
-  /// Returns the bytes of the next parts that fit into `most` as a whole. If there is none, returns
-  /// a piece of the next part.
-  [[nodiscard]] std::int64_t next_parts(std::int64_t most) const {
-    std::int64_t bytes = 0, done = done_;
-    for (std::size_t i = part_; i < stream_->parts.size(); ++i, done = 0) {
-      const std::int64_t left = stream_->kind_of(stream_->parts[i]).bytes() - done;
-      if (left > most - bytes) break;
-      bytes += left;
-    }
-    return bytes > 0 ? bytes : next_bytes(most);
   }
 
   /// Goes through the next message, and calls use(tensor, kind, strip) for its strips in order.
@@ -122,31 +117,21 @@ class StreamWalk {
     while (bytes > 0) {
       const StreamPart part = stream_->parts[part_];
       const StreamKind& kind = stream_->kind_of(part);
-      const std::vector<Strip>& kept = kind.strips().kept();
-      if (done_ == 0 && bytes >= kind.bytes() && !kept.empty()) {  // most parts of small tensors
-        for (const Strip& strip : kept) use(std::size_t{part.tensor}, kind, strip);
-        bytes -= kind.bytes();
-        ++part_;
-        enter();
-        continue;
-      }
       const std::int64_t of_part = std::min(bytes, kind.bytes() - done_);
-      for (std::int64_t left = kind.elements_in(of_part); left > 0;) {
-        const Strip strip = cursor_.peek(left);
-        use(std::size_t{part.tensor}, kind, strip);
-        cursor_.pass(strip);
-        left -= strip.elements();
-      }
+      kind.runs().for_each(kind.elements_in(done_), kind.elements_in(of_part),
+                           [&](const Strip& strip) { use(std::size_t{part.tensor}, kind, strip); });
       bytes -= of_part;
-      done_ += of_part;
-      if (done_ < kind.bytes()) continue;
-      ++part_;
-      enter();
+      pass(kind, of_part);
     }
   }
   /// Goes through the next message without looking at it.
   void skip(std::int64_t bytes) {
-    next(bytes, [](std::size_t, const StreamKind&, const Strip&) {});
+    while (bytes > 0) {
+      const StreamKind& kind = stream_->kind_of(stream_->parts[part_]);
+      const std::int64_t of_part = std::min(bytes, kind.bytes() - done_);
+      bytes -= of_part;
+      pass(kind, of_part);
+    }
   }
 
   /// Returns the tensor and the strip of the next message if it consists of a single strip.
@@ -155,21 +140,26 @@ class StreamWalk {
     const StreamPart part = stream_->parts[part_];
     const StreamKind& kind = stream_->kind_of(part);
     if (bytes > kind.bytes() - done_) return std::nullopt;
-    const Strip strip = cursor_.peek(kind.elements_in(bytes));
-    if (strip.elements() * kind.width() != bytes) return std::nullopt;
-    return std::pair{std::size_t{part.tensor}, strip};
+    Strip first;
+    kind.runs().for_each(kind.elements_in(done_), kind.elements_in(bytes), [&](const Strip& strip) {
+      first = strip;
+      return false;
+    });
+    if (first.elements() * kind.width() != bytes) return std::nullopt;
+    return std::pair{std::size_t{part.tensor}, first};
   }
 
  private:
-  void enter() {
+  void pass(const StreamKind& kind, std::int64_t bytes) {
+    done_ += bytes;
+    if (done_ < kind.bytes()) return;
+    ++part_;
     done_ = 0;
-    if (!is_at_end()) cursor_.begin(stream_->kind_of(stream_->parts[part_]).strips());
   }
 
   const MessageStream* stream_ = nullptr;
   std::size_t part_ = 0;
   std::int64_t done_ = 0;  // bytes of the part
-  StripCursor cursor_;
 };
 
 }  // namespace rankmesh::exchange::detail

@@ -2,17 +2,18 @@
 // The private parts of a Redistribution.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <vector>
 
+#include "bound_tensors.hpp"
 #include "device/ordered_memory.hpp"
 #include "device_rounds.hpp"
-#include "direct_peer.hpp"
+#include "direct_stream.hpp"
 #include "group/detail/message_sequence.hpp"
 #include "message_stream.hpp"
-#include "moved_tensors.hpp"
 #include "rankmesh/exchange/redistribution.hpp"
 #include "rankmesh/group/detail/group_life.hpp"
 #include "ring_memory.hpp"
@@ -27,15 +28,15 @@ struct RedistributionState {
   TransferPlan plan;
   RedistributionOptions options;
   TransferOfRank part{};                  // refers to the plan
-  MovedTensors tensors{};                 // refer to the plan and to the part
+  BoundTensors tensors{};                 // refer to the plan and to the part
   MessageStream copies{};                 // this rank's own elements
   std::vector<MessageStream> sent{};      // by messages, in the order in which they move
   std::vector<MessageStream> received{};  // by messages, in the order in which they move
-  std::vector<DirectPeer> direct{};       // whose memory this rank reads, and that read its memory
-  std::int64_t bytes = 0;                 // that this rank sends, receives, reads and copies
-  std::int64_t bytes_read = 0;            // of these, from the memory of other ranks
-  std::int64_t number = 0;                // among the redistributions of the mesh
-  std::int64_t starts = 0;  // transfers that have been started; the number of the next one
+  std::vector<DirectStream> direct_sent{}, direct_received{};  // read by the receiver
+  std::int64_t bytes = 0;       // that this rank sends, receives, reads and copies
+  std::int64_t bytes_read = 0;  // of these, from the memory of other ranks
+  std::int64_t number = 0;      // among the redistributions of the mesh
+  std::int64_t starts = 0;      // transfers that have been started; the number of the next one
   bool is_running = false;
   std::unique_ptr<rankmesh::detail::SequenceMessages> messages{};
   RingMemory sent_memory{}, received_memory{};
@@ -46,12 +47,10 @@ struct RedistributionState {
   std::optional<device::OrderedMemory> device_memory{};
 
   // For direct reads.
-  static constexpr std::int64_t direct_piece = 128 << 10;  // bytes that are converted at a time
-  std::int64_t packed_piece = 0;                           // the bytes that are packed at a time
-  PublishedMemory published{};
-  std::size_t most_axes = 0;                 // of a tensor
-  std::vector<std::int64_t> strides_read{};  // of a peer
-  std::unique_ptr<std::byte[]> direct_scratch{};
+  /// The number of the transfer that is in flight, from 1. It becomes 0 when this rank gives the
+  /// transfer up: then its memory may change, and what others have read of it is without meaning.
+  std::atomic<std::uint64_t> transfer{0};
+  DirectMemory direct_memory{};
 
   /// Throws the errors of a constructor on this rank.
   void validate() const;
@@ -60,17 +59,17 @@ struct RedistributionState {
   /// Prepares a transfer in device memory: checks the stream, and allocates the memory for messages
   /// if there is none.
   void prepare_device(StreamRef stream);
-  /// Returns the tag of the messages.
-  [[nodiscard]] int tag() const;
+  /// Returns the tag of the messages of a step, or of the answers of direct reads.
+  [[nodiscard]] int tag(TransferStep step, bool is_answer = false) const;
 };
 
 /// Orders the streams of a rank. All ranks follow one order of all streams, so each of them needs
 /// only a window of messages at a time: the first message that is not complete is in the windows of
 /// both of its ranks. Ranks send to their successors in the group first, then to the ranks two
 /// places further on, and so on, so all of them send and receive all the time.
-/// @param kinds  See MovedTensors::kinds().
+/// @param kinds  See BoundTensors::kinds().
 [[nodiscard]] std::vector<MessageStream> ordered_streams(const TransferOfRank& part,
-                                                         const std::vector<MovedKind>& kinds,
+                                                         const std::vector<TensorKind>& kinds,
                                                          Rank self, std::int64_t ranks, bool sends);
 
 /// Starts a transfer with the memory to which the tensors are bound.

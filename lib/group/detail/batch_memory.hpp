@@ -40,11 +40,11 @@ class BatchMemory {
     void clear() { map_.clear(); }
 
    private:
-    struct Entry {
+    struct UsedMemory {
       const std::byte* end;
       std::size_t number;  // of the first call that uses it
     };
-    std::map<const std::byte*, Entry> map_;
+    std::map<const std::byte*, UsedMemory> map_;
   };
   Ranges read_, written_;
 };

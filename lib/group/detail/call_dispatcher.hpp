@@ -20,9 +20,9 @@
 
 namespace rankmesh::detail {
 
-/// Runs the calls of one coordinator. It checks a call, lowers it if no transport carries
-/// it as it is, chooses the transport, and waits with a deadline, or defers the call to the
-/// end of the open batch.
+/// Runs the calls of one coordinator. It checks a call, replaces it by a ScratchCall if no
+/// transport carries it as it is, chooses the transport, and waits with a deadline, or defers the
+/// call to the end of the open batch.
 class CallDispatcher final : private Waiter {
  public:
   /// @param name  The name of the group; used in messages.
@@ -125,13 +125,14 @@ class CallDispatcher final : private Waiter {
   void run_on_device(const Call& call);
   void compare_on_device(const Call& call);
   void run_on_host(const Call& call);
+  void run_in_mpi_beside_polled(const Call& call, Transport& transport);
   /// Waits for the polled collectives of these meshes, each with the timeout of its group.
   void finish_polled_collectives(const std::vector<std::shared_ptr<MeshRuntime>>& meshes);
   /// Returns the transport of the program that carries a call on device memory; null if none does.
   [[nodiscard]] Transport* program_transport(const Call& call) const;
   void run_on_program_device(const Call& call, Transport& transport);
   void start_on_program_device(const Call& call, Transport& transport, AsyncOperation& operation);
-  void run_lowered(const Call& call);
+  void run_on_scratch(const Call& call);
   void run_polled(const Call& call);
   void start_on_device(const Call& call, AsyncOperation& operation);
   void watch_own_stream(Operation operation);
@@ -141,7 +142,8 @@ class CallDispatcher final : private Waiter {
   template <class Wait>
   void breaking_group(Wait&& wait);
   [[nodiscard]] Transport& transport_for(const Call& call) const;
-  [[nodiscard]] WaitPoint wait_point(const Call& call);
+  /// Returns the number of a call that is issued next; 0 for messages.
+  [[nodiscard]] std::uint64_t next_number(const Call& call) const;
   [[nodiscard]] WaitPoint point_of(const Call& call, std::uint64_t number) const;
   /// Records a call for which this object waits, or an asynchronous call. Transports record the
   /// calls that they run.

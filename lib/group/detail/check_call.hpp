@@ -26,6 +26,9 @@ void check_call(const Call& call, std::string_view group, RankInGroup self, std:
 template <Operation operation>
 [[gnu::always_inline]] inline bool is_valid_fast(const Call& call, RankInGroup self,
                                                  std::int64_t size) {
+  constexpr OperationFacts facts = facts_of(operation);
+  constexpr bool has_in = facts.in != Extent::none;
+  constexpr bool has_out = facts.out != Extent::none;
   const auto is_member = [&](RankInGroup rank) {
     return static_cast<std::uint64_t>(rank.value()) < static_cast<std::uint64_t>(size);
   };
@@ -49,45 +52,42 @@ template <Operation operation>
     return static_cast<std::uint64_t>(in.count | out.count) <= largest_buffer &&
            (in.data != nullptr || in.count == 0) && (out.data != nullptr || out.count == 0);
   };
-  const auto is_tag = [&] {
-    return static_cast<unsigned>(call.tag) <= static_cast<unsigned>(max_tag);
+  const auto is_peer = [&](RankInGroup rank) { return is_member(rank) && rank != self; };
+  const auto counts_fit = [&] {
+    if constexpr (gathers(operation)) return out.count == size * in.count;
+    if constexpr (scatters(operation)) return in.count == size * out.count;
+    return in.count == out.count && (!has_v_form(operation) || in.count % size == 0);
   };
-  switch (operation) {
-    case Operation::barrier:
-      return true;
-    case Operation::broadcast:
-      return is_member(call.root) && exists(out);
-    case Operation::all_reduce:
-      return both_exist() && in.count == out.count && (begins(0) || is_apart());
-    case Operation::reduce:
-      return is_member(call.root) && exists(in) &&
-             (call.root != self ||
-              (exists(out) && in.count == out.count && (begins(0) || is_apart())));
-    case Operation::all_gather:
-      return both_exist() && out.count == size * in.count &&
-             (is_apart() || begins(self.value() * in.count));
-    case Operation::gather:
-      return is_member(call.root) && exists(in) &&
-             (call.root != self || (exists(out) && out.count == size * in.count &&
-                                    (is_apart() || begins(self.value() * in.count))));
-    case Operation::reduce_scatter:
-      return both_exist() && in.count == size * out.count && is_apart();
-    case Operation::scatter:
-      return is_member(call.root) && exists(out) &&
-             (call.root != self || (exists(in) && in.count == size * out.count &&
-                                    (is_apart() || begins(-self.value() * out.count))));
-    case Operation::all_to_all:
-      return both_exist() && in.count == out.count && in.count % size == 0 &&
-             (begins(0) || is_apart());
-    case Operation::send:
-      return exists(in) && is_member(call.destination) && call.destination != self && is_tag();
-    case Operation::recv:
-      return exists(out) && is_member(call.source) && call.source != self && is_tag();
-    case Operation::send_recv:
-      return both_exist() && is_member(call.destination) && is_member(call.source) && is_tag() &&
-             call.destination != self && call.source != self && is_apart();
+  const auto memory_fits = [&] {
+    if constexpr (facts.in_place == InPlace::same) return begins(0) || is_apart();
+    if constexpr (facts.in_place == InPlace::block_of_output)
+      return is_apart() || begins(self.value() * in.count);
+    if constexpr (facts.in_place == InPlace::block_of_input)
+      return is_apart() || begins(-self.value() * out.count);
+    return is_apart();
+  };
+  if constexpr (!has_data(operation)) {
+    return true;
+  } else if constexpr (facts.awaited == Awaited::peer) {
+    const bool is_tag = static_cast<unsigned>(call.tag) <= static_cast<unsigned>(max_tag);
+    if constexpr (has_in && has_out)
+      return both_exist() && is_peer(call.destination) && is_peer(call.source) && is_tag &&
+             is_apart();
+    else if constexpr (has_in)
+      return exists(in) && is_peer(call.destination) && is_tag;
+    else
+      return exists(out) && is_peer(call.source) && is_tag;
+  } else if constexpr (has_root(operation)) {
+    constexpr bool all_have_out = has_output(operation, false);
+    if (!is_member(call.root) || !(all_have_out ? exists(out) : exists(in))) return false;
+    if constexpr (!has_in || !has_out) return true;
+    return call.root != self ||
+           ((all_have_out ? exists(in) : exists(out)) && counts_fit() && memory_fits());
+  } else {
+    if constexpr (facts.awaited == Awaited::earlier)
+      if (call.reduction == ReduceOp::avg) return false;
+    return both_exist() && counts_fit() && memory_fits();
   }
-  return false;
 }
 
 inline bool is_on_device(const Call& call) {

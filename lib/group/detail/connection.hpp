@@ -68,6 +68,9 @@ struct HostTransports {
   std::map<std::string, std::string, std::less<>>
       absent;                           ///< Transports that it does not have, with the reasons.
   bool has_program_transports = false;  ///< Whether the program has added some of them.
+  /// The number of collectives on host memory so far, which the guard counts, or in a group of one
+  /// rank `local`.
+  const std::uint64_t* calls = nullptr;
   /// Carries the messages of a member to itself. Null in a group of one rank, where `local` does.
   std::unique_ptr<Transport> to_itself{};
 
@@ -128,11 +131,11 @@ class RANKMESH_API Connection {
   /// Collective over the group.
   void close();
 
-  /// Returns the number of the next collective call that is issued, from 1; the same on all
+  /// Returns the number of the last collective call on host memory, from 1; the same on all
   /// members.
-  std::uint64_t next_call();
-  /// Returns the number of the last collective call.
-  [[nodiscard]] std::uint64_t last_call() const;
+  [[nodiscard]] std::uint64_t last_call() const {
+    return host_.calls == nullptr ? 0 : *host_.calls;
+  }
   /// Returns the number of the next collective call on device memory, from 1.
   std::uint64_t next_device_call() { return ++last_device_call_; }
   [[nodiscard]] std::uint64_t last_device_call() const { return last_device_call_; }
@@ -158,7 +161,6 @@ class RANKMESH_API Connection {
   mpi::CommunicatorView comm_;
   HostTransports host_;
   std::unique_ptr<DeviceTransport> device_;
-  std::uint64_t last_call_ = 0;
   std::uint64_t last_device_call_ = 0;
   std::string why_unusable_;
   bool is_closed_ = false;

@@ -25,46 +25,52 @@
 
 namespace rankmesh::detail {
 
-/// Facts about a mesh that do not change after it was opened.
-struct MeshFacts {
-  Rank rank{};
-  std::int32_t local_rank = 0;  ///< Among the mesh's ranks on its node.
-  /// For blocking operations on host memory; if empty, they call MPI's blocking functions.
-  std::optional<Deadline::Duration> deadline{};
-  std::optional<int> device{};         ///< The CUDA device that this rank uses.
-  std::string why_no_device{};         ///< Why there is no device transport; empty if there is one.
-  std::optional<CallRanges> ranges{};  ///< To show calls; empty without NVTX.
-  /// Reads the memory of the other ranks of the node; null if the system refuses this.
-  std::shared_ptr<NodeMemory> node_memory{};
-  RouteTable routes{};  ///< From the options, the environment, the file and the defaults.
-};
-
 /// The state that operations of all groups of one mesh share. Coordinators and Works hold it; it
 /// refers to neither of them, and it outlives the mesh if the program keeps a group.
 struct MeshRuntime : std::enable_shared_from_this<MeshRuntime> {
+  /// @param rules         From the options, the environment, the file and the defaults.
   /// @param device_batch  Null if the mesh has no devices.
-  MeshRuntime(MeshFacts mesh_facts, std::shared_ptr<ControlPlane> control_plane,
+  MeshRuntime(std::shared_ptr<ControlPlane> control_plane, RouteTable rules,
               std::shared_ptr<DeviceBatch> device_batch)
-      : facts{std::move(mesh_facts)},
-        control{std::move(control_plane)},
+      : control{std::move(control_plane)},
+        route_rules{std::move(rules)},
         batch{std::move(device_batch), slow_path} {
-    if (facts.deadline) slow_path.add();
-    if (facts.ranges) slow_path.add();
-    if (control != nullptr) control->context()->lock = &lock;
+    if (control != nullptr) control->lock = &lock;
     EverythingInFlight::instance().add(*this);
   }
   ~MeshRuntime() {
     EverythingInFlight::instance().remove(*this);
-    if (control != nullptr) control->context()->lock = nullptr;
+    if (control != nullptr) control->lock = nullptr;
   }
   MeshRuntime(const MeshRuntime&) = delete;
   MeshRuntime& operator=(const MeshRuntime&) = delete;
-  /// Returns how calls are shown, or null.
-  [[nodiscard]] const CallRanges* ranges() const { return facts.ranges ? &*facts.ranges : nullptr; }
 
-  const MeshFacts facts;
-  ResolvedRoutes routes{facts.routes};
+  /// Makes calls on host memory that block poll until this deadline instead of calling MPI's
+  /// blocking functions.
+  void limit_calls(Deadline::Duration limit) {
+    deadline = limit;
+    slow_path.add();
+  }
+  /// Shows the calls as ranges of NVTX.
+  void show_calls(CallRanges of_calls) {
+    ranges_ = std::move(of_calls);
+    slow_path.add();
+  }
+  /// Returns how calls are shown, or null.
+  [[nodiscard]] const CallRanges* ranges() const { return ranges_ ? &*ranges_ : nullptr; }
+
   const std::shared_ptr<ControlPlane> control;
+  const RouteTable route_rules;
+  /// What open_mesh() sets before there are groups, and nobody changes.
+  Rank rank{};
+  std::int32_t local_rank = 0;  ///< Among the mesh's ranks on its node.
+  std::optional<Deadline::Duration> deadline{};
+  std::optional<int> device{};  ///< The CUDA device that this rank uses.
+  std::string why_no_device{};  ///< Why there is no device transport; empty if there is one.
+  /// Reads the memory of the other ranks of the node; null if the system refuses this.
+  std::shared_ptr<NodeMemory> node_memory{};
+
+  ResolvedRoutes routes{route_rules};
   SlowPathReasons slow_path;
   OperationsInFlight in_flight;
   OpenBatch batch;
@@ -73,6 +79,9 @@ struct MeshRuntime : std::enable_shared_from_this<MeshRuntime> {
   bool is_closed = false;
   std::string last_failure;  ///< The last error of an operation, for peers if this rank leaves.
   MeshLock lock;             ///< See CallLock and GuestLock.
+
+ private:
+  std::optional<CallRanges> ranges_{};
 };
 
 /// Marks the mesh as in use by this thread, so a call from a second thread throws instead

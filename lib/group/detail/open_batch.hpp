@@ -57,6 +57,8 @@ class OpenBatch {
   ///                     writes it. Nothing is reserved then.
   void reserve_memory(const Call& call, const CallDispatcher& dispatcher);
   void defer(DeferredCall call) { deferred_.push_back(std::move(call)); }
+  /// Returns how many collectives on host memory of a connection the batch contains.
+  [[nodiscard]] std::uint64_t calls_of(const Connection& connection) const;
   /// Issues the deferred calls, ordered by the places of their groups and then by the order of the
   /// calls. Device operations of groups with the same priority become one NCCL group. After a
   /// failure, the remaining calls are not issued, and the failure is thrown.

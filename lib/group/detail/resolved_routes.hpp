@@ -20,26 +20,27 @@ struct RoutePattern {
   /// The end of the last range of sizes.
   static constexpr std::uint64_t endless = ~std::uint64_t{0};
   /// The candidates for a range of sizes.
-  struct Choice {
+  struct PatternChoice {
     std::uint64_t end = endless;     ///< The end of the range, which is excluded.
     std::uint32_t first = 0;         ///< The first candidate.
     std::uint32_t others = 0;        ///< The number of candidates after the first.
     std::uint32_t begin_others = 0;  ///< In RoutePattern::others.
-    [[nodiscard]] bool routes_like(const Choice& other) const {
+    [[nodiscard]] bool routes_like(const PatternChoice& other) const {
       return first == other.first && others == other.others && begin_others == other.begin_others;
     }
-    friend bool operator==(const Choice&, const Choice&) = default;
+    friend bool operator==(const PatternChoice&, const PatternChoice&) = default;
   };
   /// The lists of choices for calls of one operation and type.
-  struct Cell {
+  struct PatternCell {
     std::uint32_t by_size = 0;
     std::uint32_t without_size = 0;
-    friend bool operator==(const Cell&, const Cell&) = default;
+    friend bool operator==(const PatternCell&, const PatternCell&) = default;
   };
-  using Row = std::array<Cell, type_class_count>;
+  using PatternRow = std::array<PatternCell, type_class_count>;
 
-  std::array<Row, operation_count> rows{};
-  std::vector<std::vector<Choice>> lists;  ///< One choice per range of sizes; no two are equal.
+  std::array<PatternRow, operation_count> rows{};
+  std::vector<std::vector<PatternChoice>>
+      lists;  ///< One choice per range of sizes; no two are equal.
   std::vector<std::uint32_t> others;
 
   /// Computes the pattern of groups of this scope with these transports. Local.
@@ -61,14 +62,14 @@ class ResolvedRoutes {
   const RoutePattern& pattern(const RouteScope& scope, const HostTransports& transports);
 
  private:
-  struct Known {
+  struct KnownPattern {
     RouteScope scope;
     std::vector<std::string> transports;  // the names
     RoutePattern pattern;
   };
 
   const RouteTable& routes_;
-  std::list<Known> known_;
+  std::list<KnownPattern> known_;
 };
 
 }  // namespace rankmesh::detail

@@ -14,40 +14,14 @@
 
 namespace rankmesh::detail {
 
-/// Says how the bytes of a call are counted: the elements of one of its buffers, times a factor.
-/// The result is the size of the largest buffer of a member, as in nccl-tests. All members get the
-/// same number, even members that do not have this buffer.
-struct RoutedBytes {
-  bool of_out;
-  bool of_group;  // times the size of the group
-};
-constexpr RoutedBytes routed_bytes(Operation operation) {
-  switch (operation) {
-    case Operation::barrier:
-    case Operation::all_reduce:
-    case Operation::reduce:
-    case Operation::all_to_all:
-    case Operation::send:
-    case Operation::send_recv:
-      return {false, false};
-    case Operation::broadcast:
-    case Operation::recv:
-      return {true, false};
-    case Operation::all_gather:
-    case Operation::gather:
-      return {false, true};
-    case Operation::reduce_scatter:
-    case Operation::scatter:
-      return {true, true};
-  }
-  return {false, false};
-}
-/// Returns the size of a call for rules with sizes, in bytes.
+/// Returns the size of a call for rules with sizes, in bytes. It is the size of the largest buffer
+/// of a member, as in nccl-tests. All members get the same number, even members that do not have
+/// this buffer.
 /// @param operation  The operation of the call; a parameter, because the compiler may know it.
 [[gnu::always_inline]] inline std::int64_t routed_bytes(Operation operation, const Call& call,
                                                         std::int64_t size) {
-  const RoutedBytes how = routed_bytes(operation);
-  return (how.of_out ? call.out.bytes() : call.in.bytes()) * (how.of_group ? size : 1);
+  return (counts_output(operation) ? call.out.bytes() : call.in.bytes()) *
+         (gathers(operation) || scatters(operation) ? size : 1);
 }
 
 /// Chooses the transport of each host call of one group. The constructor applies all conditions of

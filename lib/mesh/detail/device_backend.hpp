@@ -16,7 +16,6 @@
 #include "group/detail/connection.hpp"
 #include "rankmesh/base/deadline.hpp"
 #include "rankmesh/device/device_batch.hpp"
-#include "rankmesh/layout/placement.hpp"
 #include "rankmesh/mesh/options.hpp"
 #include "rankmesh/wait/agreement.hpp"
 #include "transport/detail/device_transport.hpp"
@@ -125,7 +124,8 @@ struct DeviceProbe {
   Agreement agreement;
   /// Chooses the device of every rank. Collective over the mesh, after the agreement. Either all
   /// ranks get a backend, or none of them.
-  std::function<DeviceBackendOrReason(const Placement&, std::shared_ptr<ControlPlane>)> open;
+  std::function<DeviceBackendOrReason(std::shared_ptr<ControlPlane>)> open;
+  bool is_agreed = false;  ///< Whether the summaries of all ranks are known to be equal.
 };
 
 /// Looks for the devices and the libraries of this rank. Local.

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "node_members.hpp"
+#include "node_messages.hpp"
 #include "rankmesh/transport/shared_segment.hpp"
 #include "transport/detail/segment_file.hpp"
 
@@ -58,7 +58,7 @@ class SegmentCreation {
   /// @param have_met  Whether all ranks have met since they called map(). Then nobody waits, unless
   ///                  a rank has failed.
   /// @throws TimeoutError if ranks are missing; the error names them.
-  std::vector<NodeSegment> finish(NodeMembers& node, bool have_met);
+  std::vector<NodeSegment> finish(NodeMessages& node, bool have_met);
 
  private:
   // The highest errno, and the member of the node that has it.
@@ -70,8 +70,8 @@ class SegmentCreation {
   using Errors = std::array<int, most_requests>;
 
   Announcements begin(SharedSegment::Backing backing);
-  void settle(NodeMembers& node, bool have_met);
-  void meet(NodeMembers& node);
+  void settle(NodeMessages& node, bool have_met);
+  void meet(NodeMessages& node);
   [[nodiscard]] bool has_failed() const;
   [[nodiscard]] const std::string& activity() const { return requests_.back().activity; }
 
@@ -85,7 +85,7 @@ class SegmentCreation {
 
 /// Creates segments on this node. Collective over the node; blocks.
 /// @throws TimeoutError if ranks are missing; the error names them.
-std::vector<NodeSegment> make_node_segments(ControlPlane& control, const Placement& placement,
+std::vector<NodeSegment> make_node_segments(ControlPlane& control,
                                             const std::vector<SegmentRequest>& requests);
 
 }  // namespace rankmesh::detail

@@ -11,11 +11,10 @@
 namespace rankmesh::detail {
 
 /// Returns what the board of this rank's node needs.
-SegmentRequest board_request(const Placement& placement, Rank self);
+SegmentRequest board_request(const ControlPlane& control);
 
 /// Creates the board of this rank's node in its segment. Local. If the ranks of the node share no
 /// memory, the board holds this rank alone.
-std::shared_ptr<NodeBoard> open_board(const Placement& placement, NodeSegment segment,
-                                      ControlPlane& control);
+std::shared_ptr<NodeBoard> open_board(NodeSegment segment, const ControlPlane& control);
 
 }  // namespace rankmesh::detail

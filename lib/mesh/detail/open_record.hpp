@@ -27,7 +27,7 @@ std::shared_ptr<Recorder> open_record(const ControlPlane& control, const MeshPla
 /// Tells the record how far the clock of this node is from that of rank 0's node. The lowest rank
 /// of each node exchanges 16 messages of 8 bytes with rank 0, one node after the other; the
 /// shortest round trip counts. Collective over the mesh; blocks. On one node it does nothing.
-void relate_clocks(ControlPlane& control, const Placement& placement);
+void relate_clocks(ControlPlane& control);
 
 /// Returns where the calls of a group are recorded. Local.
 Recordings recordings_of(const ControlPlane& control, const GroupDescription& group,

@@ -33,7 +33,7 @@ namespace rankmesh::detail {
 class Rendezvous {
  public:
   /// What the members know when they have met. The same on all of them.
-  struct Meeting {
+  struct MetMembers {
     std::string identity;        ///< Unique in the mesh.
     SegmentAnnouncement memory;  ///< What the first member has passed.
   };
@@ -47,19 +47,20 @@ class Rendezvous {
   /// @throws TimeoutError if some members did not take part; the error names them.
   /// @throws MismatchError if members wait for each other with different lists; the error lists
   /// their calls.
-  Meeting join(ControlPlane& control, const std::vector<int>& members, const std::string& activity,
-               const std::string& call, const SegmentAnnouncement& memory);
+  MetMembers join(ControlPlane& control, const std::vector<int>& members,
+                  const std::string& activity, const std::string& call,
+                  const SegmentAnnouncement& memory);
 
  private:
   using Key = std::pair<std::uint64_t, std::uint64_t>;  // hash of the list, count
   // Orders mismatches and attempts: an attempt that a rank begins after it has learned of a
   // mismatch has at least the epoch of that mismatch.
   using Epoch = std::uint64_t;
-  struct Arrival {
+  struct ArrivedCall {
     std::string call;
     Epoch epoch = 0;
   };
-  struct Finding {
+  struct ListMismatch {
     std::string text;
     bool is_of_other_list = false;
     Epoch epoch = 0;
@@ -90,9 +91,9 @@ class Rendezvous {
   void end(const Key& key);
 
   std::map<std::uint64_t, std::uint64_t> uses_;
-  std::map<Key, std::map<int, Arrival>> arrived_;  // the members that wait
-  std::map<Key, SegmentAnnouncement> complete_;    // what the first member has told
-  std::map<Key, Finding> findings_;
+  std::map<Key, std::map<int, ArrivedCall>> arrived_;  // the members that wait
+  std::map<Key, SegmentAnnouncement> complete_;        // what the first member has told
+  std::map<Key, ListMismatch> findings_;
   Epoch epoch_ = 0;
 };
 

@@ -25,12 +25,16 @@
 
 namespace rankmesh::detail {
 
+/// Returns the members of a group, for messages and as the key of their own messages.
+[[nodiscard]] GroupMembers group_members(const GroupDescription& group,
+                                         const ControlPlane& control);
+
 /// The shared-memory transport of a group, or the reason why it has none.
 struct SharedTransport {
   std::unique_ptr<ShmTransport> transport;
   std::string why_not;
   /// What the hierarchical transport of the group needs, or the reason why it has none.
-  std::optional<HierarchicalTransport::Place> levels{};
+  std::optional<HierarchicalTransport::Nodes> levels{};
   std::string why_no_levels = "its members are on one node";
 };
 
@@ -42,15 +46,15 @@ class SharedMemoryBackend {
   /// Returns the segment that the groups of a plan need on this rank's node.
   /// @param memory  While the segment is created, gets what reads the memory of the node's
   ///                processes. It begins with the tables in the segment.
-  static SegmentRequest request(const SegmentLayout& layout, const Placement& placement, Rank self,
+  static SegmentRequest request(const SegmentLayout& layout, const ControlPlane& control,
                                 SingleCopy single_copy, std::shared_ptr<NodeMemory>& memory);
   /// Takes the node's segment, and waits until all ranks of the node have found out whether they
   /// can read each other's memory. Collective over the node; blocks, but sends no message. If the
   /// segment could not be created, the groups of the node use MPI, and why_not() returns the
   /// reason.
   /// @throws TimeoutError if ranks are missing; the error names them.
-  SharedMemoryBackend(SegmentLayout layout, Placement placement, NodeSegment segment,
-                      std::shared_ptr<NodeMemory> memory, std::shared_ptr<ControlPlane> control);
+  SharedMemoryBackend(SegmentLayout layout, NodeSegment segment, std::shared_ptr<NodeMemory> memory,
+                      std::shared_ptr<ControlPlane> control);
   ~SharedMemoryBackend() { close_windows(); }
   SharedMemoryBackend(const SharedMemoryBackend&) = delete;
   SharedMemoryBackend& operator=(const SharedMemoryBackend&) = delete;
@@ -93,19 +97,14 @@ class SharedMemoryBackend {
   void add_levels(SharedTransport& shared, const GroupDescription& group) const;
   [[nodiscard]] ShmTransport::Place members_of(const GroupDescription& group) const;
   [[nodiscard]] ShmTransport::Place place_of(const GroupDescription& group) const;
-  /// Adds the rings between this member and all members.
-  static void add_rings(ShmTransport::Place& place,
-                        const std::function<std::byte*(std::size_t from, std::size_t to)>& ring);
-
   struct Allocation {
     SharedSegment segment;
     std::shared_ptr<SymmetricWindow> window;
   };
 
   SegmentLayout layout_;
-  Placement placement_;
-  std::size_t ranks_on_node_;
   std::shared_ptr<ControlPlane> control_;
+  std::vector<Rank> ranks_on_node_;
   SharedSegment segment_;
   std::shared_ptr<NodeMemory> memory_;  // null if the node has no segment
   std::string why_not_;

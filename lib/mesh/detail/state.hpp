@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "communicators.hpp"
 #include "connection_plan.hpp"
 #include "device_backend.hpp"
 #include "group/detail/mesh_runtime.hpp"
@@ -20,7 +21,6 @@
 #include "program_transports.hpp"
 #include "rankmesh/group/coordinator.hpp"
 #include "rankmesh/layout/mesh_plan.hpp"
-#include "rankmesh/layout/placement.hpp"
 #include "rankmesh/mesh/options.hpp"
 #include "rankmesh/mpi/communicator.hpp"
 #include "rankmesh/spec/mesh_spec.hpp"
@@ -38,7 +38,6 @@ struct MeshState {
   const std::shared_ptr<const MeshPlan> plan;
   const MeshOptions options;
   const std::shared_ptr<ControlPlane> control;
-  const Placement placement;
   const std::unique_ptr<SharedMemoryBackend> shared;
   std::unique_ptr<DeviceBackend> device;  ///< Null if the mesh has no devices.
   const std::shared_ptr<MeshRuntime> runtime;
@@ -65,12 +64,13 @@ struct MeshState {
   void leak_devices();
 };
 
-/// Creates the transports of a group for host memory. Local.
-/// @param comm  The communicator of the group.
-/// @param own   The transports of the program; see open_program_transports().
-HostTransports host_transports(const GroupDescription& group, const mpi::CommunicatorView& comm,
-                               const MeshOptions& options, const ControlPlane& control,
-                               SharedTransport shared, ProgramTransports own);
+/// Makes the connection of a group on its communicator, with all its transports for host memory.
+/// Local.
+/// @param own  The transports of the program; see open_program_transports().
+std::shared_ptr<Connection> connect(GroupDescription group, GroupCommunicator comm,
+                                    const MeshOptions& options, const ControlPlane& control,
+                                    SharedTransport shared, ProgramTransports own,
+                                    Recordings recordings);
 
 /// Opens a mesh: agreement, control communicator, node discovery, then the groups.
 /// Collective over `world`; blocks.
@@ -79,16 +79,14 @@ std::unique_ptr<MeshState> open_mesh(MPI_Comm world, MeshOptions options,
                                      const std::string& description,
                                      const std::function<MeshSpec()>& parse);
 
-/// A group of the plan for which NCCL communicators may be opened.
-struct DeviceCandidate {
-  const GroupDescription* group;
-  mpi::CommunicatorView comm;
-  DeviceTransport* open;  ///< Null if it is not open.
-};
-/// Returns the communicators that must be opened on this rank for the given families. Local.
-/// @param asked, has_split  Per family: whether to open it, and whether it has already been split.
-DeviceOpening device_opening(const MeshPlan& plan, Rank rank,
-                             const std::vector<DeviceCandidate>& candidates,
-                             const std::vector<bool>& asked, const std::vector<bool>& has_split);
+/// Opens the device transports of the groups of these families, after all participants have
+/// compared their arguments. Collective over the participants: all ranks of the groups, and of
+/// those from which they are split; blocks.
+/// @param connections  Of this rank, in the order of the plan.
+/// @param asked        Per family: whether to open it.
+/// @param has_split    Per family: whether it was split before; says afterwards that it is.
+void open_devices(DeviceBackend& backend, const MeshPlan& plan, Rank rank, Connections connections,
+                  const std::vector<bool>& asked, std::vector<bool>& has_split,
+                  const Participants& participants);
 
 }  // namespace rankmesh::detail

@@ -86,7 +86,7 @@ class WaitGraph {
   [[nodiscard]] Waiters waiters_of(const std::vector<std::size_t>& needed) const;
 
  private:
-  enum class Role : std::uint8_t { needs_all, may_need_all, needs_root };
+  enum class Role : std::uint8_t { needs_all, may_need_all, needs_root, needs_earlier };
   void find_state(std::size_t node);
   void find_point(std::size_t node);
   void judge(std::size_t node);

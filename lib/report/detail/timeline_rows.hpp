@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,7 +27,8 @@ struct Bar {
   std::size_t lane = 0;
 };
 
-/// Returns the bars of a rank, in ascending order of their begin times.
+/// Returns the bars of a rank, in ascending order of their begin times. Timeline has those of all
+/// ranks.
 ///
 /// The record of a call may lack times. Such calls are distributed evenly between the neighbouring
 /// calls that have times. They are drawn with a length of at most 10 us, because they did not wait.
@@ -36,6 +38,23 @@ struct Bar {
 /// bar of such a call begins no earlier than the end of the previous bar.
 std::vector<Bar> bars_of(std::span<const record::Record> records, std::size_t index,
                          const record::Matching& matching);
+
+/// The bars of all ranks of a job.
+struct Timeline {
+  explicit Timeline(std::span<const record::Record> records);
+
+  /// Returns the bar of a call.
+  [[nodiscard]] const Bar& bar_of(record::CallIndex call) const {
+    return bars[call.record][places[call.record][call.call]];
+  }
+  /// Returns the begin of the first bar; nothing if there is none.
+  [[nodiscard]] std::optional<record::Time> begin() const;
+
+  std::span<const record::Record> records;
+  record::Matching matching;
+  std::vector<std::vector<Bar>> bars;            ///< of each record
+  std::vector<std::vector<std::size_t>> places;  ///< of each call of each record, among the bars
+};
 
 /// Returns the order of the rows: the indices of the records, sorted by node, then by coordinates
 /// as numbers, then by rank.
@@ -53,10 +72,7 @@ struct Arrow {
 /// the other members. If the members wait only for the root, the arrows lead from the root to the
 /// others. If only the root waits, the arrows lead to the root. A message has an arrow from its
 /// send to its receive.
-/// @param bars  the bars of each record, see bars_of().
-std::vector<Arrow> arrows_of(std::span<const record::Record> records,
-                             const std::vector<std::vector<Bar>>& bars,
-                             const record::Matching& matching);
+std::vector<Arrow> arrows_of(const Timeline& timeline);
 
 /// Returns the present activity of the rank: the call that it has not finished, or its other wait.
 /// Empty if there is neither.

@@ -12,10 +12,4 @@ namespace rankmesh::detail {
 /// Reads the options. MeshPlan::set_options() checks their values.
 GroupOptions read_options(const TomlReader& table);
 
-/// Returns one line per field that differs from the default.
-std::string options_as_toml(const GroupOptions& options);
-
-/// Returns the text as a TOML string with its quotes.
-std::string quoted(std::string_view text);
-
 }  // namespace rankmesh::detail

@@ -22,7 +22,7 @@ toml::table parse_toml(std::string_view text, std::string_view origin);
 /// Reads one table of a mesh file by type. A value of another type is an error at its line.
 class TomlReader {
  public:
-  struct Entry {
+  struct TomlEntry {
     std::string key;
     const toml::node* value;
     std::int64_t line;
@@ -33,7 +33,7 @@ class TomlReader {
   [[nodiscard]] const toml::node* find(std::string_view key) const { return table_.get(key); }
   [[nodiscard]] std::int64_t line(std::string_view key) const;
   /// Returns all keys in the order of the file. toml++ itself sorts the keys.
-  [[nodiscard]] std::vector<Entry> entries() const;
+  [[nodiscard]] std::vector<TomlEntry> entries() const;
   /// @throws SpecError at the line of the first key that is not among these.
   void require_known_keys(std::span<const std::string> keys) const;
 
@@ -45,8 +45,8 @@ class TomlReader {
   [[nodiscard]] std::optional<std::int64_t> number(std::string_view key, std::int64_t least,
                                                    std::int64_t most = INT64_MAX - 1) const;
   /// Returns the entries of the table `key`, none if the key is missing.
-  [[nodiscard]] std::vector<Entry> entries_of(std::string_view key) const;
-  [[nodiscard]] TomlReader table(const Entry& entry) const;
+  [[nodiscard]] std::vector<TomlEntry> entries_of(std::string_view key) const;
+  [[nodiscard]] TomlReader table(const TomlEntry& entry) const;
 
   /// Reads a list of numbers or a text such as `0-3,8`. A list has at most `most` ranks; a single
   /// range may have any number.

@@ -11,23 +11,23 @@
 
 namespace rankmesh::presets {
 
-std::string_view text_of(Form form) {
+std::string_view text_of(ValueForm form) {
   switch (form) {
-    case Form::size:
+    case ValueForm::size:
       return "a whole number from 1 up";
-    case Form::count:
+    case ValueForm::count:
       return "a whole number from 0 up";
-    case Form::default_size:
+    case ValueForm::default_size:
       return "a whole number from 1 up, or -1";
-    case Form::flag:
+    case ValueForm::flag:
       return "true or false";
-    case Form::word:
+    case ValueForm::word:
       return "a word of letters, digits, '_' and '-'";
-    case Form::sizes:
+    case ValueForm::sizes:
       return "whole numbers from 1 up joined by x, such as 2x4";
-    case Form::counts:
+    case ValueForm::counts:
       return "whole numbers from 0 up joined by x, such as 0x1";
-    case Form::names:
+    case ValueForm::names:
       return "distinct names joined by '.', such as dp.tp";
   }
   return "?";

@@ -12,27 +12,27 @@
 namespace rankmesh::presets {
 namespace {
 
-constexpr Key topology_keys[] = {{"axes", Form::names, "the names, outermost first"},
-                                 {"dims", Form::sizes, "the sizes, outermost first"}};
-constexpr Key grid_keys[] = {{"pp", Form::size, "axis pipe, default 1"},
-                             {"dp", Form::size, "axis data, default: the rest of the world"},
-                             {"mp", Form::size, "axis model, default 1"}};
+constexpr Key topology_keys[] = {{"axes", ValueForm::names, "the names, outermost first"},
+                                 {"dims", ValueForm::sizes, "the sizes, outermost first"}};
+constexpr Key grid_keys[] = {{"pp", ValueForm::size, "axis pipe, default 1"},
+                             {"dp", ValueForm::size, "axis data, default: the rest of the world"},
+                             {"mp", ValueForm::size, "axis model, default 1"}};
 constexpr Key groups_keys[] = {
-    {"ep", Form::size, "expert parallelism, default 1"},
-    {"pp", Form::size, "pipeline stages, default 1"},
-    {"mp", Form::size, "model parallelism, default 1"},
-    {"mp_mode", Form::word, "kind of model parallelism, tp or sp, default tp"},
-    {"use_data_before_expert", Form::flag, "needs mp=1, default false"}};
+    {"ep", ValueForm::size, "expert parallelism, default 1"},
+    {"pp", ValueForm::size, "pipeline stages, default 1"},
+    {"mp", ValueForm::size, "model parallelism, default 1"},
+    {"mp_mode", ValueForm::word, "kind of model parallelism, tp or sp, default tp"},
+    {"use_data_before_expert", ValueForm::flag, "needs mp=1, default false"}};
 constexpr Key ranks_keys[] = {
-    {"tp", Form::size, "tensor parallelism, default 1"},
-    {"ep", Form::size, "expert parallelism, default 1"},
-    {"pp", Form::size, "pipeline stages, default 1"},
-    {"use_data_before_expert", Form::flag, "data inside expert, default false"}};
+    {"tp", ValueForm::size, "tensor parallelism, default 1"},
+    {"ep", ValueForm::size, "expert parallelism, default 1"},
+    {"pp", ValueForm::size, "pipeline stages, default 1"},
+    {"use_data_before_expert", ValueForm::flag, "data inside expert, default false"}};
 constexpr Key folding_keys[] = {
-    {"pp", Form::size, "pipeline stages, default 1"},
-    {"tp", Form::size, "tensor parallelism, default 1"},
-    {"ep", Form::size, "expert parallelism, default 1"},
-    {"etp", Form::size, "tensor parallelism of the experts, only checked, default 1"}};
+    {"pp", ValueForm::size, "pipeline stages, default 1"},
+    {"tp", ValueForm::size, "tensor parallelism, default 1"},
+    {"ep", ValueForm::size, "expert parallelism, default 1"},
+    {"etp", ValueForm::size, "tensor parallelism of the experts, only checked, default 1"}};
 
 Blueprint build_topology(const Arguments& in) {
   const auto axes = in.names("axes");
@@ -43,9 +43,7 @@ Blueprint build_topology(const Arguments& in) {
   Sizes sizes;
   for (std::size_t d = 0; d < axes.size(); ++d) sizes.emplace_back(axes[d], dims[d]);
   const Layout view = Layout::row_major(sizes);
-  Blueprint out{in.whole_world(view.size()), {view}, {}};
-  append(out.families, view, axes);
-  return out;
+  return blueprint(in.whole_world(view.size()), view, axes);
 }
 
 Blueprint build_grid(const Arguments& in) {
@@ -53,10 +51,9 @@ Blueprint build_grid(const Arguments& in) {
   const std::int64_t mp = in.size("mp");
   const std::int64_t dp = in.free_size("dp", in.product({pp, mp}));
   const Layout view = Layout::row_major(Sizes{{"pipe", pp}, {"data", dp}, {"model", mp}});
-  constexpr Row rows[] = {
+  constexpr FamilyRow rows[] = {
       {"ds_model", "pipe model"}, {"data", "data"}, {"pipe", "pipe"}, {"slice", "model"}};
-  Blueprint out{view.size(), {view}, {}};
-  append(out.families, view, rows);
+  Blueprint out = blueprint(view.size(), view, rows);
   out.families.push_back(GroupFamily::ring("p2p", view, 0));
   return out;
 }
@@ -97,10 +94,8 @@ Blueprint build_groups(const Arguments& in) {
   const std::int64_t stage = stage_of(in, world);
   if (mp == 1) {
     const Layout view = expert_view(in, 1, stage);
-    constexpr Row rows[] = {{"expert_data", "expert_data"}, {"expert", "expert"}};
-    Blueprint out{world, {view}, {}};
-    append(out.families, view, rows);
-    return out;
+    constexpr FamilyRow rows[] = {{"expert_data", "expert_data"}, {"expert", "expert"}};
+    return blueprint(world, view, rows);
   }
   if (in.flag("use_data_before_expert", false))
     in.refuse("use_data_before_expert",
@@ -133,10 +128,8 @@ Blueprint build_expert_ranks(const Arguments& in) {
   const std::int64_t lane =
       in.quotient(stage, tp, "tp", fmt::format("the stage of {} ranks", stage), "tp");
   const Layout view = expert_view(in, tp, lane);
-  constexpr Row rows[] = {{"expert", "expert"}, {"expert_data", "expert_data"}};
-  Blueprint out{world, {view}, {}};
-  append(out.families, view, rows);
-  return out;
+  constexpr FamilyRow rows[] = {{"expert", "expert"}, {"expert_data", "expert_data"}};
+  return blueprint(world, view, rows);
 }
 
 Blueprint build_folding(const Arguments& in) {

@@ -13,18 +13,19 @@ namespace rankmesh::presets {
 namespace {
 namespace jax_rules {
 
-constexpr Key keys[] = {{"mesh_shape", Form::sizes, "the sizes inside one granule (slice)"},
-                        {"dcn_mesh_shape", Form::sizes, "granules along each axis, default 1 each"},
-                        {"granule_of_rank", Form::counts,
-                         "the granule of each rank, default: equal blocks in rank order"}};
+constexpr Key keys[] = {
+    {"mesh_shape", ValueForm::sizes, "the sizes inside one granule (slice)"},
+    {"dcn_mesh_shape", ValueForm::sizes, "granules along each axis, default 1 each"},
+    {"granule_of_rank", ValueForm::counts,
+     "the granule of each rank, default: equal blocks in rank order"}};
 
-struct Shape {
+struct GranuleSizes {
   std::vector<std::int64_t> inner, outer;
   std::int64_t inside, granules, world;
 };
 
-Shape shape_of(const Arguments& in) {
-  Shape s{in.numbers("mesh_shape"), {}, 0, 0, 0};
+GranuleSizes shape_of(const Arguments& in) {
+  GranuleSizes s{in.numbers("mesh_shape"), {}, 0, 0, 0};
   s.outer = in.has("dcn_mesh_shape") ? in.numbers("dcn_mesh_shape")
                                      : std::vector<std::int64_t>(s.inner.size(), 1);
   if (s.inner.size() != s.outer.size())
@@ -38,7 +39,7 @@ Shape shape_of(const Arguments& in) {
 }
 
 // Returns the ranks granule by granule, in ascending order within a granule.
-std::vector<std::int64_t> by_granule(const Arguments& in, const Shape& s) {
+std::vector<std::int64_t> by_granule(const Arguments& in, const GranuleSizes& s) {
   const auto granule_of = in.numbers("granule_of_rank");
   if (static_cast<std::int64_t>(granule_of.size()) != s.world)
     in.refuse("granule_of_rank",
@@ -67,7 +68,7 @@ std::vector<std::int64_t> by_granule(const Arguments& in, const Shape& s) {
 
 // Returns each axis as two modes, across and inside granules. Their positions index the list
 // of by_granule().
-std::vector<Mode> places(const Shape& s) {
+std::vector<Mode> places(const GranuleSizes& s) {
   std::vector<Mode> modes(2 * s.inner.size());
   std::int64_t inner = 1;
   std::int64_t outer = s.inside;
@@ -80,7 +81,7 @@ std::vector<Mode> places(const Shape& s) {
   return modes;
 }
 
-Layout view_of(const Arguments& in, const Shape& s) {
+Layout view_of(const Arguments& in, const GranuleSizes& s) {
   Sizes sizes;
   for (std::size_t i = 0; i < s.inner.size(); ++i)
     sizes.emplace_back(fmt::format("{}", i), s.outer[i] * s.inner[i]);
@@ -117,13 +118,11 @@ Layout view_of(const Arguments& in, const Shape& s) {
 }
 
 Blueprint build(const Arguments& in) {
-  const Shape s = shape_of(in);
+  const GranuleSizes s = shape_of(in);
   const Layout view = view_of(in, s);
   std::vector<std::string> names;
   for (const auto& dimension : view.dimensions()) names.push_back(dimension.name);
-  Blueprint out{s.world, {view}, {}};
-  append(out.families, view, names);
-  return out;
+  return blueprint(s.world, view, names);
 }
 
 }  // namespace jax_rules

@@ -16,19 +16,19 @@ namespace {
 namespace megatron_rules {
 
 constexpr Key keys[] = {
-    {"tp", Form::size, "tensor parallelism, default 1"},
-    {"pp", Form::size, "pipeline stages, default 1"},
-    {"cp", Form::size, "context parallelism, default 1"},
-    {"ep", Form::size, "expert parallelism, default 1"},
-    {"etp", Form::size, "tensor parallelism of the experts, default: tp"},
-    {"order", Form::word, "dimensions, fastest first, default tp-cp-ep-dp-pp"},
-    {"num_dist_opt", Form::size, "instances of the distributed optimizer, default 1"},
-    {"rank_offset", Form::count, "the first rank of the mesh, default 0"}};
+    {"tp", ValueForm::size, "tensor parallelism, default 1"},
+    {"pp", ValueForm::size, "pipeline stages, default 1"},
+    {"cp", ValueForm::size, "context parallelism, default 1"},
+    {"ep", ValueForm::size, "expert parallelism, default 1"},
+    {"etp", ValueForm::size, "tensor parallelism of the experts, default: tp"},
+    {"order", ValueForm::word, "dimensions, fastest first, default tp-cp-ep-dp-pp"},
+    {"num_dist_opt", ValueForm::size, "instances of the distributed optimizer, default 1"},
+    {"rank_offset", ValueForm::count, "the first rank of the mesh, default 0"}};
 
 // The size of each token of the order string in one view.
 using Tokens = std::map<std::string, std::int64_t>;
 
-struct Shape {
+struct ViewSizes {
   std::int64_t offset, world, instances;
   Tokens dense, expert;
   std::vector<std::string> order;  // fastest first, all five tokens
@@ -45,7 +45,7 @@ std::int64_t own_world(const Arguments& in, std::int64_t offset) {
 }
 
 // Reads the order. Tokens that it leaves out are appended; their size must be 1.
-void read_order(const Arguments& in, Shape& s) {
+void read_order(const Arguments& in, ViewSizes& s) {
   const std::string text = in.word("order", "tp-cp-ep-dp-pp", {});
   const std::vector<std::string> known{"tp", "cp", "ep", "dp", "pp"};
   s.order = split(text, '-');
@@ -78,7 +78,7 @@ void read_order(const Arguments& in, Shape& s) {
         "end the order in pp, or choose ep and etp so that the two data-parallel sizes are equal");
 }
 
-Shape shape_of(const Arguments& in) {
+ViewSizes shape_of(const Arguments& in) {
   const std::int64_t offset = in.number("rank_offset", 0);
   const std::int64_t world = own_world(in, offset);
   const std::int64_t tp = in.size("tp");
@@ -91,19 +91,19 @@ Shape shape_of(const Arguments& in) {
       in.quotient(world, in.product({tp, cp, pp}), "world_size", mesh, "tp*cp*pp");
   const std::int64_t edp =
       in.quotient(world, in.product({etp, ep, pp}), "world_size", mesh, "etp*ep*pp");
-  Shape s{offset,
-          world,
-          in.size("num_dist_opt"),
-          {{"tp", tp}, {"cp", cp}, {"ep", 1}, {"dp", dp}, {"pp", pp}},
-          {{"tp", etp}, {"cp", 1}, {"ep", ep}, {"dp", edp}, {"pp", pp}},
-          {}};
+  ViewSizes s{offset,
+              world,
+              in.size("num_dist_opt"),
+              {{"tp", tp}, {"cp", cp}, {"ep", 1}, {"dp", dp}, {"pp", pp}},
+              {{"tp", etp}, {"cp", 1}, {"ep", ep}, {"dp", edp}, {"pp", pp}},
+              {}};
   read_order(in, s);
   return s;
 }
 
-// Row-major order is slowest first, which is the order string backwards. Tokens without a name in
-// `names` are left out.
-Layout view_of(const Shape& s, const Tokens& sizes,
+// FamilyRow-major order is slowest first, which is the order string backwards. Tokens without a
+// name in `names` are left out.
+Layout view_of(const ViewSizes& s, const Tokens& sizes,
                const std::map<std::string, std::string>& names) {
   Sizes dimensions;
   for (auto token = s.order.rbegin(); token != s.order.rend(); ++token)
@@ -112,11 +112,11 @@ Layout view_of(const Shape& s, const Tokens& sizes,
   return Layout::row_major(dimensions, s.offset);
 }
 
-Layout dense_view(const Shape& s) {
+Layout dense_view(const ViewSizes& s) {
   return view_of(s, s.dense, {{"tp", "tp"}, {"cp", "cp"}, {"dp", "dp"}, {"pp", "pp"}});
 }
 
-Layout expert_view(const Shape& s) {
+Layout expert_view(const ViewSizes& s) {
   return view_of(s, s.expert, {{"tp", "expt_tp"}, {"ep", "ep"}, {"dp", "expt_dp"}, {"pp", "pp"}});
 }
 
@@ -145,7 +145,7 @@ GroupFamily ends_of_pipeline(std::string_view name, const Layout& dense, bool bo
 }
 
 // Divides every dp_cp group into as many contiguous chunks as there are optimizer instances.
-GroupFamily intra_dp_cp(const Arguments& in, const Shape& s, const Layout& dense) {
+GroupFamily intra_dp_cp(const Arguments& in, const ViewSizes& s, const Layout& dense) {
   const std::int64_t whole = s.dense.at("dp") * s.dense.at("cp");
   const std::int64_t chunk = in.quotient(whole, s.instances, "num_dist_opt",
                                          fmt::format("dp*cp = {}", whole), "num_dist_opt");
@@ -164,7 +164,7 @@ GroupFamily intra_dp_cp(const Arguments& in, const Shape& s, const Layout& dense
 }
 
 // Divides expt_dp into instances (outer) and neighbours (inner).
-void add_instances(const Arguments& in, const Shape& s, const Layout& expert,
+void add_instances(const Arguments& in, const ViewSizes& s, const Layout& expert,
                    std::vector<GroupFamily>& out) {
   const std::int64_t inner =
       in.quotient(s.expert.at("dp"), s.instances, "num_dist_opt",
@@ -183,18 +183,18 @@ void add_instances(const Arguments& in, const Shape& s, const Layout& expert,
   out.push_back(family(split, {"intra_dist_opt", "neighbour " + outside, "instance"}));
 }
 
-constexpr Row dense_rows[] = {
+constexpr FamilyRow dense_rows[] = {
     {"dp", "dp"}, {"cp", "cp"}, {"mp", "tp pp"}, {"tp", "tp"}, {"pp", "pp"}};
-constexpr Row more_dense_rows[] = {
+constexpr FamilyRow more_dense_rows[] = {
     {"tp_dp_cp", "tp dp cp"}, {"tp_dp", "tp dp"}, {"tp_cp", "tp cp"}};
-constexpr Row expert_rows[] = {{"ep", "ep"},
-                               {"expt_tp", "expt_tp"},
-                               {"tp_ep", "expt_tp ep"},
-                               {"tp_ep_pp", "expt_tp ep pp"},
-                               {"expt_dp", "expt_dp"}};
+constexpr FamilyRow expert_rows[] = {{"ep", "ep"},
+                                     {"expt_tp", "expt_tp"},
+                                     {"tp_ep", "expt_tp ep"},
+                                     {"tp_ep_pp", "expt_tp ep pp"},
+                                     {"expt_dp", "expt_dp"}};
 
 Blueprint build(const Arguments& in) {
-  const Shape s = shape_of(in);
+  const ViewSizes s = shape_of(in);
   const Layout dense = dense_view(s);
   const Layout expert = expert_view(s);
   check_stages(in, dense, expert);

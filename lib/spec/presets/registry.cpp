@@ -44,26 +44,26 @@ bool is_number(std::string_view text, std::int64_t least) {
   return value && *value >= least;
 }
 
-bool fits(Form form, const std::string& value) {
+bool fits(ValueForm form, const std::string& value) {
   const auto each = [&](char separator, auto&& test) {
     return std::ranges::all_of(split(value, separator), test);
   };
   switch (form) {
-    case Form::size:
+    case ValueForm::size:
       return is_number(value, 1);
-    case Form::count:
+    case ValueForm::count:
       return is_number(value, 0);
-    case Form::default_size:
+    case ValueForm::default_size:
       return value == "-1" || is_number(value, 1);
-    case Form::flag:
+    case ValueForm::flag:
       return value == "true" || value == "false";
-    case Form::word:
+    case ValueForm::word:
       return value.size() <= 64 && each('-', is_name);
-    case Form::sizes:
+    case ValueForm::sizes:
       return each('x', [](const std::string& part) { return is_number(part, 1); });
-    case Form::counts:
+    case ValueForm::counts:
       return each('x', [](const std::string& part) { return is_number(part, 0); });
-    case Form::names: {
+    case ValueForm::names: {
       auto names = split(value, '.');
       if (!std::ranges::all_of(names, [](const auto& n) { return is_name(n) && n.size() <= 64; }))
         return false;
@@ -104,8 +104,8 @@ void check_value(std::string_view text, const Key& key, const PresetCall::Argume
     detail::refuse_at(text, argument.value_position,
                       fmt::format("'{}' cannot be '{:.40}'", key.name, argument.value),
                       fmt::format("write {}", text_of(key.form)));
-  const bool is_shape = key.form == Form::sizes || key.form == Form::names;
-  if (is_shape && split(argument.value, key.form == Form::sizes ? 'x' : '.').size() > max_list)
+  const bool is_shape = key.form == ValueForm::sizes || key.form == ValueForm::names;
+  if (is_shape && split(argument.value, key.form == ValueForm::sizes ? 'x' : '.').size() > max_list)
     detail::refuse_at(text, argument.value_position,
                       fmt::format("more than {} dimensions", max_list), "use fewer dimensions");
 }
@@ -115,8 +115,8 @@ void check_value(std::string_view text, const Key& key, const PresetCall::Argume
 void check(std::string_view text, const PresetCall& call) {
   const Preset& preset = choose(text, call);
   std::vector<Key> keys{preset.keys.begin(), preset.keys.end()};
-  keys.push_back({"world_size", Form::size, {}});
-  if (!preset.kind.empty()) keys.push_back({"kind", Form::word, {}});
+  keys.push_back({"world_size", ValueForm::size, {}});
+  if (!preset.kind.empty()) keys.push_back({"kind", ValueForm::word, {}});
   for (const auto& argument : call.arguments) {
     const auto key = std::ranges::find(keys, argument.key, &Key::name);
     if (key == keys.end()) {

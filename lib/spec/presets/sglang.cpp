@@ -11,12 +11,12 @@ namespace rankmesh::presets {
 namespace {
 namespace sglang_rules {
 
-constexpr Key keys[] = {{"tp", Form::size, "tensor parallelism, default 1"},
-                        {"pp", Form::size, "pipeline stages, default 1"},
-                        {"attn_dp", Form::size, "data parallelism of attention, default 1"},
-                        {"attn_cp", Form::size, "context parallelism of attention, default 1"},
-                        {"moe_ep", Form::size, "expert parallelism, default 1"},
-                        {"moe_dp", Form::size, "data parallelism of the experts, default 1"}};
+constexpr Key keys[] = {{"tp", ValueForm::size, "tensor parallelism, default 1"},
+                        {"pp", ValueForm::size, "pipeline stages, default 1"},
+                        {"attn_dp", ValueForm::size, "data parallelism of attention, default 1"},
+                        {"attn_cp", ValueForm::size, "context parallelism of attention, default 1"},
+                        {"moe_ep", ValueForm::size, "expert parallelism, default 1"},
+                        {"moe_dp", ValueForm::size, "data parallelism of the experts, default 1"}};
 
 // The sizes of the two factorisations of a tp group.
 struct Inside {
@@ -51,24 +51,24 @@ Blueprint build(const Arguments& in) {
                                                  {"moe_ep", s.moe_ep},
                                                  {"moe_tp", s.moe_tp}});
   // SGLang creates a family after all other families if it has the groups of another one.
-  struct Entry {
+  struct TpFamily {
     std::string_view name;
     const Layout& layout;
     std::string_view dimension;
     bool is_alias;
   };
-  const Entry entries[] = {{"attn_cp", attention, "attn_cp", s.attn_cp == s.tp},
-                           {"attn_tp", attention, "attn_tp", s.attn_tp == s.tp},
-                           {"moe_dp", borrows ? attention : experts, borrows ? "attn_cp" : "moe_dp",
-                            borrows || s.moe_dp == s.tp},
-                           {"moe_ep", experts, "moe_ep", s.moe_ep == s.tp},
-                           {"moe_tp", experts, "moe_tp", s.moe_tp == s.tp}};
+  const TpFamily entries[] = {{"attn_cp", attention, "attn_cp", s.attn_cp == s.tp},
+                              {"attn_tp", attention, "attn_tp", s.attn_tp == s.tp},
+                              {"moe_dp", borrows ? attention : experts,
+                               borrows ? "attn_cp" : "moe_dp", borrows || s.moe_dp == s.tp},
+                              {"moe_ep", experts, "moe_ep", s.moe_ep == s.tp},
+                              {"moe_tp", experts, "moe_tp", s.moe_tp == s.tp}};
   Blueprint out{
       in.whole_world(base.size()), {base, attention, experts}, {family(base, {"tp", "tp"})}};
-  for (const Entry& e : entries)
+  for (const TpFamily& e : entries)
     if (!e.is_alias) out.families.push_back(family(e.layout, {e.name, e.dimension}));
   out.families.push_back(family(base, {"pp", "pp"}));
-  for (const Entry& e : entries)
+  for (const TpFamily& e : entries)
     if (e.is_alias) out.families.push_back(family(e.layout, {e.name, e.dimension}));
   return out;
 }

@@ -11,15 +11,15 @@ namespace {
 namespace tensorrt_llm_rules {
 
 constexpr Key keys[] = {
-    {"layout", Form::word, "tp_fastest, cp_fastest, or any if cp is 1, default any"},
-    {"tp", Form::size, "tensor parallelism, default 1"},
-    {"pp", Form::size, "pipeline stages, default 1"},
-    {"cp", Form::size, "context parallelism, default 1"},
-    {"moe_tp", Form::default_size,
+    {"layout", ValueForm::word, "tp_fastest, cp_fastest, or any if cp is 1, default any"},
+    {"tp", ValueForm::size, "tensor parallelism, default 1"},
+    {"pp", ValueForm::size, "pipeline stages, default 1"},
+    {"cp", ValueForm::size, "context parallelism, default 1"},
+    {"moe_tp", ValueForm::default_size,
      "tensor parallelism of the experts, default -1 (docs/presets.md)"},
-    {"moe_ep", Form::default_size, "expert parallelism, default -1 (docs/presets.md)"},
-    {"moe_cluster", Form::default_size, "expert clusters, default -1 (one)"},
-    {"cp_type", Form::word, "ULYSSES, STAR, RING or HELIX, default ULYSSES"}};
+    {"moe_ep", ValueForm::default_size, "expert parallelism, default -1 (docs/presets.md)"},
+    {"moe_cluster", ValueForm::default_size, "expert clusters, default -1 (one)"},
+    {"cp_type", ValueForm::word, "ULYSSES, STAR, RING or HELIX, default ULYSSES"}};
 
 struct Moe {
   std::int64_t tp, ep, cluster;
@@ -87,9 +87,8 @@ Blueprint build(const Arguments& in) {
   const bool cp_fastest = layout == "cp_fastest";
   const Layout view = cp_fastest ? Layout::row_major(Sizes{{"pp", pp}, {"tp", tp}, {"cp", cp}})
                                  : Layout::row_major(Sizes{{"pp", pp}, {"cp", cp}, {"tp", tp}});
-  constexpr Row rows[] = {{"tp", "tp"}, {"pp", "pp"}, {"cp", "cp"}};
-  Blueprint out{world, {view}, {}};
-  append(out.families, view, rows);
+  constexpr FamilyRow rows[] = {{"tp", "tp"}, {"pp", "pp"}, {"cp", "cp"}};
+  Blueprint out = blueprint(world, view, rows);
   if (cp > 1 && type == "ulysses") return out;  // the experts do not cover a whole stage
 
   const Layout experts = Layout::row_major(
@@ -99,9 +98,9 @@ Blueprint build(const Arguments& in) {
               cp == 1 || moe.ep == stage);
   if (cp > 1 && helix && cp_fastest) {
     // The feed-forward layers and experts use a second mapping with tp = TP*CP and cp = 1.
-    constexpr Row second[] = {{"helix_ffn_tp", "moe_tp cluster moe_ep"},
-                              {"helix_moe_tp", "moe_tp"},
-                              {"helix_moe_ep", "moe_ep"}};
+    constexpr FamilyRow second[] = {{"helix_ffn_tp", "moe_tp cluster moe_ep"},
+                                    {"helix_moe_tp", "moe_tp"},
+                                    {"helix_moe_ep", "moe_ep"}};
     append(out.families, experts, second);
   }
   return out;

@@ -11,19 +11,19 @@ namespace {
 namespace vllm_rules {
 
 constexpr Key keys[] = {
-    {"external_dp", Form::size, "independent copies of the engine, never inferred, default 1"},
-    {"dp", Form::size, "data parallelism, default: the rest of the world"},
-    {"pp", Form::size, "pipeline stages, default 1"},
-    {"pcp", Form::size, "prefill context parallelism, default 1"},
-    {"tp", Form::size, "tensor parallelism, default 1"},
-    {"dcp", Form::size, "decode context parallelism, divides tp, default 1"}};
+    {"external_dp", ValueForm::size, "independent copies of the engine, never inferred, default 1"},
+    {"dp", ValueForm::size, "data parallelism, default: the rest of the world"},
+    {"pp", ValueForm::size, "pipeline stages, default 1"},
+    {"pcp", ValueForm::size, "prefill context parallelism, default 1"},
+    {"tp", ValueForm::size, "tensor parallelism, default 1"},
+    {"dcp", ValueForm::size, "decode context parallelism, divides tp, default 1"}};
 
 // EP groups share external_dp and pp. vLLM lists some groups in an order that differs from that of
 // the view; `listing` gives this order.
-constexpr Row rows[] = {{"pcp", "pcp", "external_dp dp pp tp"},
-                        {"pp", "pp", "external_dp dp tp pcp"},
-                        {"dp", "dp", "external_dp tp pp pcp"},
-                        {"ep", "dp pcp tp", "external_dp pp"}};
+constexpr FamilyRow rows[] = {{"pcp", "pcp", "external_dp dp pp tp"},
+                              {"pp", "pp", "external_dp dp tp pcp"},
+                              {"dp", "dp", "external_dp tp pp pcp"},
+                              {"ep", "dp pcp tp", "external_dp pp"}};
 
 // vLLM fills the rest of the world with further engines. rankmesh requires external_dp for them.
 void check_external(const Arguments& in, std::int64_t ranks) {

@@ -20,20 +20,26 @@ namespace rankmesh::detail {
 /// output.
 using CallWord = std::int64_t;
 
+/// Returns the number of words of a v-form in a group of `size` members.
+inline std::int64_t v_form_words(Operation operation, std::int64_t size) {
+  return 1 + (operation == Operation::all_to_all ? 2 * size : size);
+}
 /// Returns the number of words of a call in a group of `size` members.
 inline std::int64_t call_words(const Call& call, std::int64_t size) {
-  if (!call.has_blocks()) return 1;
-  return 1 + (call.operation == Operation::all_to_all ? 2 * size : size);
+  return call.has_blocks() ? v_form_words(call.operation, size) : 1;
 }
 
 /// Returns word `i` of a v-form, from 1.
 inline CallWord block_word(const Call& call, std::int64_t i) {
-  const bool of_out =
-      call.operation == Operation::all_gather || call.operation == Operation::gather;
-  const auto& counts = (of_out ? call.out_blocks : call.in_blocks)->counts();
+  const auto& counts = (gathers(call.operation) ? call.out_blocks : call.in_blocks)->counts();
   const auto size = static_cast<std::int64_t>(counts.size());
   if (i > size) return call.out_blocks->counts()[static_cast<std::size_t>(i - size - 1)];
   return counts[static_cast<std::size_t>(i - 1)];
+}
+
+/// Returns any word of a call.
+inline CallWord call_word(const Call& call, std::int64_t i) {
+  return i == 0 ? CallWord{call.is_async} : block_word(call, i);
 }
 
 /// Returns whether the counts of two members agree. Counts that belong to a third member are
@@ -48,23 +54,17 @@ bool block_counts_agree(Operation operation, std::int64_t root, std::int64_t a, 
   const std::int64_t end = first + count;
   const auto carries = [&](std::int64_t i) { return i >= first && i < end; };
   const auto is_equal = [&](std::int64_t i) { return !carries(i) || of_a(i) == of_b(i); };
-  switch (operation) {
-    case Operation::all_gather:
-    case Operation::reduce_scatter:
-      for (std::int64_t i = std::max<std::int64_t>(first, 1); i < end; ++i)
-        if (!is_equal(i)) return false;
-      return true;
-    case Operation::gather:
-    case Operation::scatter:
-      if (a == root) return is_equal(b + 1);
-      return b != root || is_equal(a + 1);
-    case Operation::all_to_all:
-      // What b sends to a, and what b receives from a.
-      return (!carries(a + 1) || !carries(size + b + 1) || of_b(a + 1) == of_a(size + b + 1)) &&
-             (!carries(size + a + 1) || !carries(b + 1) || of_b(size + a + 1) == of_a(b + 1));
-    default:
-      return true;
+  if (operation == Operation::all_to_all)
+    // What b sends to a, and what b receives from a.
+    return (!carries(a + 1) || !carries(size + b + 1) || of_b(a + 1) == of_a(size + b + 1)) &&
+           (!carries(size + a + 1) || !carries(b + 1) || of_b(size + a + 1) == of_a(b + 1));
+  if (has_root(operation)) {
+    if (a == root) return is_equal(b + 1);
+    return b != root || is_equal(a + 1);
   }
+  for (std::int64_t i = std::max<std::int64_t>(first, 1); i < end; ++i)
+    if (!is_equal(i)) return false;
+  return true;
 }
 
 /// Returns whether the counts of all members agree. All members get the same result, so none of
@@ -77,8 +77,7 @@ bool all_block_counts_agree(Operation operation, std::int64_t root, std::int64_t
                             WordOf&& word_of) {
   // In all_gather and reduce_scatter all rows must be equal, so it is sufficient to compare them
   // with the row of this member.
-  const bool all_are_equal =
-      operation == Operation::all_gather || operation == Operation::reduce_scatter;
+  const bool all_are_equal = !has_root(operation) && operation != Operation::all_to_all;
   for (std::int64_t a = all_are_equal ? self : 0; a < (all_are_equal ? self + 1 : size); ++a)
     for (std::int64_t b = 0; b < size; ++b)
       if (a != b && !block_counts_agree(

@@ -10,13 +10,6 @@
 
 namespace rankmesh::detail {
 
-/// Returns the buffer whose elements the descriptor counts: the one that is a single block on every
-/// member.
-[[gnu::always_inline]] inline bool counts_output(Operation operation) {
-  return operation == Operation::broadcast || operation == Operation::reduce_scatter ||
-         operation == Operation::scatter;
-}
-
 /// Returns the descriptor of a call with equal blocks along the first axis and without a user's
 /// reduction. Local.
 /// @param operation  call.operation; a parameter, because the compiler may know it.
@@ -24,14 +17,16 @@ namespace rankmesh::detail {
   CallDescriptor descriptor;
   descriptor.kind = static_cast<std::uint64_t>(operation);
   descriptor.detail = static_cast<std::uint64_t>(call.family) << 48;
-  if (operation == Operation::barrier) return descriptor;
+  if (!has_data(operation)) return descriptor;
   const bool of_out = counts_output(operation);
   descriptor.count = of_out ? call.out.count : call.in.count;
   const DataType type = of_out ? call.out.type : call.in.type;
   descriptor.kind |= static_cast<std::uint64_t>(type) << 8;
   if (reduces(operation)) descriptor.kind |= static_cast<std::uint64_t>(call.reduction) << 16;
   if (has_root(operation)) descriptor.kind |= static_cast<std::uint64_t>(call.root.value()) << 32;
-  if ((operation == Operation::all_reduce || operation == Operation::all_to_all) &&
+  // MPI allows these operations in place only if all members do it.
+  const OperationFacts& facts = facts_of(operation);
+  if (facts.in_place == InPlace::same && facts.awaited == Awaited::all &&
       call.in.data == call.out.data && call.in.count != 0)
     descriptor.kind |= CallDescriptor::in_place;
   return descriptor;

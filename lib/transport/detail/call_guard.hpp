@@ -20,8 +20,8 @@ namespace rankmesh::detail {
 ///
 /// There is one guard in the node's memory (ShmTransport, which compares its own calls in the first
 /// step of each operation), one that exchanges collectives by messages (ExchangeGuard), and one for
-/// messages between two members (MessageGuard). BarrierGuard compares nothing. Used by one thread
-/// at a time.
+/// messages between two members (MessageGuard). NoteGuard compares nothing. Used by one thread at a
+/// time.
 class CallGuard {
  public:
   /// Starts the operation that carries a call.
@@ -29,8 +29,9 @@ class CallGuard {
 
   virtual ~CallGuard() = default;
 
-  /// Returns the number of collective calls of the group so far.
-  [[nodiscard]] virtual std::uint64_t calls() const { return 0; }
+  /// Returns the number of collective calls of the group so far. A transport of the group that
+  /// carries a call without asking the guard adds 1.
+  [[nodiscard]] virtual std::uint64_t& calls() { return calls_; }
   /// Blocks until all members, or both ends of a message, have reached a call.
   /// @param is_async  Whether this member starts the operation instead of blocking in it.
   /// @return whether any member starts the operation. Then all members must start it, because MPI
@@ -68,6 +69,9 @@ class CallGuard {
   /// @throws MismatchError if the members made different calls, or different numbers of calls,
   ///                       unless this rank has thrown it before.
   virtual void compare_at_close() {}
+
+ private:
+  std::uint64_t calls_ = 0;
 };
 
 }  // namespace rankmesh::detail

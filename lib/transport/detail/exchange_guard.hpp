@@ -30,7 +30,6 @@ class ExchangeGuard final : public NoteGuard {
   ExchangeGuard(const ExchangeGuard&) = delete;
   ExchangeGuard& operator=(const ExchangeGuard&) = delete;
 
-  [[nodiscard]] std::uint64_t calls() const override { return calls_; }
   bool meet(const Call& call, bool is_async, Waiter& waiter) override;
   [[nodiscard]] std::unique_ptr<Pending> start_comparison(const Call& call, Carry carry) override;
   void leave(std::string_view why) override;
@@ -40,7 +39,7 @@ class ExchangeGuard final : public NoteGuard {
 
  private:
   struct Exchange;
-  class PendingComparison;
+  class PendingExchange;
   // What is known of a member that makes no further calls.
   struct Departure {
     std::uint64_t closed_after = 0;  // 1 + the number of its calls; 0 while the group is open
@@ -55,9 +54,7 @@ class ExchangeGuard final : public NoteGuard {
   void compare(const Exchange& exchange) const;
   void compare_counts(const Exchange& exchange) const;
   [[noreturn]] void refuse_exchange(const Exchange& exchange) const;
-  [[nodiscard]] std::string departure_text(const Departure& departure) const;
 
-  std::uint64_t calls_ = 0;
   std::deque<std::shared_ptr<Exchange>> queue_;
   std::vector<Departure> departures_;  // one per member
   // Of the members that are in a call which a departed member has not made: the call in words.

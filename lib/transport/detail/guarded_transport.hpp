@@ -48,7 +48,7 @@ class GuardedTransport final : public Transport {
   void give_up(const Error& why) override { inner_->give_up(why); }
 
  private:
-  class PendingCall;
+  class GuardedCall;
   [[nodiscard]] detail::CallGuard* guard_of(const Call& call) const;
 
   std::unique_ptr<Transport> inner_;

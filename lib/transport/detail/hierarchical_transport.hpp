@@ -30,14 +30,14 @@ namespace rankmesh {
 /// of this transport. They are carried out in the order in which they were issued.
 class RANKMESH_API HierarchicalTransport final : public Transport {
  public:
-  struct Place {
+  struct Nodes {
     levels::Shape shape;
     std::unique_ptr<ShmTransport> inside;  ///< Null if this member is alone on its node.
   };
   /// @param comm   The communicator of the group. It must outlive this object.
   /// @param guard  Numbers the calls of the group, and with the option `check` compares each call
   ///               before it is carried out. It must outlive this object.
-  HierarchicalTransport(mpi::CommunicatorView comm, Place place, detail::NoteGuard& guard,
+  HierarchicalTransport(mpi::CommunicatorView comm, Nodes nodes, detail::NoteGuard& guard,
                         levels::Sizes sizes = {});
 
   [[nodiscard]] std::string_view name() const override { return "hierarchical"; }
@@ -53,7 +53,7 @@ class RANKMESH_API HierarchicalTransport final : public Transport {
   [[nodiscard]] detail::CallGuard* inside() const { return inside_.get(); }
 
  private:
-  class Operation;
+  class PendingExecution;
   struct Issued;
   [[nodiscard]] std::shared_ptr<Issued> issue(const Call& call);
   void advance();

@@ -14,14 +14,14 @@
 
 #include "rankmesh/mpi/communicator.hpp"
 #include "transport/detail/call_guard.hpp"
-#include "transport/detail/call_variants.hpp"
+#include "transport/detail/group_members.hpp"
 
 namespace rankmesh::detail {
 
-/// Compares the two ends of each message. Before the data moves, each end sends a header to the
-/// other: operation, type, count and tag. MPI matches messages between two members with the same
-/// tag in the order in which they were sent. The headers are matched in the same order. Therefore a
-/// send ends only after the receiver has called recv.
+/// Compares the two ends of each message. Each end sends a header to the other one: operation, type,
+/// count and tag. The data move only when both ends have the header of the other one. Therefore a
+/// send ends only after the receiver has called recv. Headers with the same tag are matched in the
+/// order of the calls, as MPI matches the messages themselves.
 ///
 /// There is no helper thread: comparisons make progress when one of them is tested.
 class MessageGuard final : public CallGuard {
@@ -54,29 +54,29 @@ class MessageGuard final : public CallGuard {
   void compare_at_close() override { advance(); }
 
  private:
-  struct Header;
+  struct MessageHeader;
   struct Half;
   struct Arrived;
-  struct Exchange;
-  class PendingComparison;
-  std::shared_ptr<Exchange> begin(const Call& call, Carry carry);
+  struct Compared;
+  class PendingMatch;
+  std::shared_ptr<Compared> begin(const Call& call, Carry carry);
   void advance();
-  bool test(const Exchange& exchange);
-  bool withdraw(const Exchange& exchange);
-  void forget(const Exchange& exchange);
-  void send(int member, const Header& header) const;
+  bool test(const Compared& compared);
+  bool withdraw(const Compared& compared);
+  void forget(const Compared& compared);
+  void send(int member, const MessageHeader& header) const;
   void receive();
   void take_back(const Arrived& withdrawal);
   [[nodiscard]] bool is_withdrawn(const Arrived& arrived);
   void match();
-  [[nodiscard]] bool may_start(const Exchange& exchange) const;
+  [[nodiscard]] bool may_start(const Compared& compared) const;
   void compare(const Half& half) const;
-  [[nodiscard]] std::string text_of(const Header& header, int member, int peer) const;
+  [[nodiscard]] std::string text_of(const MessageHeader& header, int member, int peer) const;
 
   mpi::CommunicatorView comm_;
   GroupMembers members_;
-  std::list<std::shared_ptr<Exchange>> waiting_;  // in the order of the calls
-  std::vector<Arrived> arrived_;                  // headers without an exchange
+  std::list<std::shared_ptr<Compared>> waiting_;  // in the order of the calls
+  std::vector<Arrived> arrived_;                  // headers that no message of this member has
   // Receives that were taken back after a message of this member was compared with them. The next
   // receive of the same kind gets that message, so its header is not needed.
   std::vector<Arrived> taken_back_;

@@ -50,6 +50,7 @@ class MpiCall {
   void gather();
   void scatter();
   void all_to_all();
+  void scan();
 
   [[nodiscard]] int root() const { return static_cast<int>(call_.root.value()); }
   [[nodiscard]] bool is_root() const { return root() == rank_; }

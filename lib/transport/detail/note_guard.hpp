@@ -1,22 +1,26 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What members of a group without shared memory tell each other about its end.
+// The guard of groups without shared memory.
 #pragma once
 
 #include <cstdint>
 #include <exception>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "rankmesh/mpi/communicator.hpp"
 #include "transport/detail/call_guard.hpp"
-#include "transport/detail/call_variants.hpp"
+#include "transport/detail/group_members.hpp"
 
 namespace rankmesh::detail {
 
-/// The part that guards have in common whose members tell each other by messages why the group ends
-/// early. Such a message is a note. Members look for notes when they have waited for a while, and
-/// when they close the group.
+/// Members of a group without shared memory tell each other by messages why the group ends early.
+/// Such a message is a note. Members look for notes when they have waited for a while, and when
+/// they close the group.
+///
+/// This guard compares nothing. Its members wait for each other in a barrier of MPI, so meet() does
+/// not learn whether other members start the operation. ExchangeGuard compares calls.
 class NoteGuard : public CallGuard {
  public:
   /// @param comm  The communicator of the group. It must outlive this object.
@@ -26,9 +30,13 @@ class NoteGuard : public CallGuard {
   [[nodiscard]] const GroupMembers& members() const { return members_; }
   /// Tells the other members that a transport has found different calls. Local.
   void refuse(const MismatchError& error);
+  bool meet(const Call& call, bool is_async, Waiter& waiter) override;
+  [[nodiscard]] std::unique_ptr<Pending> start_comparison(const Call& call, Carry carry) override;
   void give_up(const Error& why) override;
   void throw_if_ended() override;
+  void leave(std::string_view) override {}
   bool have_all_left() override;
+  void compare_at_close() override { throw_if_ended(); }
   void stay() override { ++failed_attempts_; }
 
  protected:
@@ -48,7 +56,7 @@ class NoteGuard : public CallGuard {
   void tell_all(NoteKind kind, std::string_view text, std::uint64_t closed_after = 0) const;
   void receive_notes();
   // Takes a note of another member that is no finding.
-  virtual void take(int from, const Note& note, std::string text) = 0;
+  virtual void take(int, const Note&, std::string) {}
 
   mpi::CommunicatorView comm_;
   GroupMembers members_;

@@ -29,7 +29,7 @@ struct GroupKey {
   static constexpr std::uint64_t tags = 1800;
 };
 
-/// The tag of NodeMembers on the communicator of a group.
+/// The tag of NodeMessages on the communicator of a group.
 inline constexpr int node_tag = 19992;
 
 /// The tags of the messages between the nodes of a group (see levels::PeerMessages).

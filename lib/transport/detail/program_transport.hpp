@@ -40,7 +40,7 @@ class ProgramTransport final : public Transport {
   void give_up(const Error& why) override;
 
  private:
-  class PendingCall;
+  class ProgramCall;
   [[noreturn]] void fail(const std::string& activity) const;
 
   Identity identity_;

@@ -10,12 +10,10 @@
 #include <vector>
 
 #include "rankmesh/export.hpp"
-#include "rankmesh/layout/rank_set.hpp"
 #include "rankmesh/transport/shared_segment.hpp"
 #include "rankmesh/transport/transport.hpp"
-#include "rankmesh/wait/rank_names.hpp"
-#include "transport/detail/block_counts.hpp"
 #include "transport/detail/call_guard.hpp"
+#include "transport/detail/group_members.hpp"
 #include "transport/detail/node_memory.hpp"
 #include "transport/shm/algorithms.hpp"
 #include "transport/shm/engine.hpp"
@@ -25,7 +23,7 @@
 namespace rankmesh {
 
 /// Carries every collective of members that share a node, except arithmetic on 16- and 8-bit floats
-/// (see LoweredCall) and functions of the program. Buffers of any size are copied through the
+/// (see ScratchCall) and functions of the program. Buffers of any size are copied through the
 /// segment in pieces. Buffers in symmetric memory are not copied, and large buffers are read
 /// directly if the system allows it. Blocking v-forms with large blocks are compared here, and
 /// another transport carries them. Carries small messages between two members, and announces and
@@ -47,10 +45,8 @@ class RANKMESH_API ShmTransport final : public Transport, public detail::CallGua
     std::vector<shm::Ring> rings_to, rings_from;
     int self = 0;
     std::size_t slot_bytes = 0;
-    bool is_oversubscribed = false;                  ///< The node has more ranks than cores.
-    std::vector<std::string> names_of_coordinators;  ///< For messages, see Call::family.
-    RankSet ranks;                                   ///< The members, for messages.
-    RankNames names;
+    bool is_oversubscribed = false;  ///< The node has more ranks than cores.
+    detail::GroupMembers members;
     detail::Recording recording;                    ///< Where the calls are recorded.
     std::shared_ptr<detail::NodeMemory> processes;  ///< Reads ordinary memory of the members.
     std::shared_ptr<SharedSegment>
@@ -87,8 +83,8 @@ class RANKMESH_API ShmTransport final : public Transport, public detail::CallGua
     why_no_messages_ = why;
   }
   /// Sets the transport for messages that are larger than the rings carry, and for blocking v-forms
-  /// that need more than one step. It must outlive all calls, and start() messages without
-  /// comparing them. Call it before any call.
+  /// that need more than one step. It must outlive all calls, and compares nothing. Call it before
+  /// any call.
   void carry_large_messages_by(Transport& transport) {
     large_ = &transport;
     engine_.leave_large_blocks();
@@ -104,7 +100,7 @@ class RANKMESH_API ShmTransport final : public Transport, public detail::CallGua
   // See CallGuard. Comparisons and operations have one order. The members compare a call in shared
   // memory, so MPI's operation may begin beside the comparison, and makes progress in the program's
   // own calls of MPI.
-  [[nodiscard]] std::uint64_t calls() const override { return engine_.calls(); }
+  [[nodiscard]] std::uint64_t& calls() override { return engine_.calls(); }
   bool meet(const Call& call, bool is_async, Waiter& waiter) override;
   [[nodiscard]] std::unique_ptr<Pending> start_comparison(const Call& call, Carry carry) override;
   void give_up(const Error& why) override;
@@ -115,7 +111,7 @@ class RANKMESH_API ShmTransport final : public Transport, public detail::CallGua
   void compare_at_close() override;
 
  private:
-  class Operation;
+  class PendingSteps;
   struct Halves;
   class PendingMessage;
   [[nodiscard]] bool carries_message(const Call& call) const {

@@ -45,9 +45,7 @@ struct Chunk : Call {
   [[nodiscard]] std::byte* received() const { return partial + partial_bytes; }
   [[nodiscard]] std::byte* scratch_result() const { return received() + received_bytes; }
 
-  [[nodiscard]] DataType type() const {
-    return detail::counts_output(operation) ? out.type : in.type;
-  }
+  [[nodiscard]] DataType type() const { return counts_output(operation) ? out.type : in.type; }
   [[nodiscard]] std::size_t bytes(std::int64_t elements) const {
     return static_cast<std::size_t>(elements) * size_of(type());
   }

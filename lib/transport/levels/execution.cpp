@@ -10,8 +10,8 @@ namespace rankmesh::levels {
 namespace {
 
 std::int64_t elements_of(const Call& call) {
-  if (call.operation == Operation::barrier) return 0;
-  return detail::counts_output(call.operation) ? call.out.count : call.in.count;
+  if (!has_data(call.operation)) return 0;
+  return counts_output(call.operation) ? call.out.count : call.in.count;
 }
 
 // The bytes of the largest buffer of a member, per element of a chunk.

@@ -10,7 +10,7 @@ namespace rankmesh::levels {
 /// The members of a group by node. Nodes are numbered in the order of their first members, and the
 /// members of a node in group order. The shape is the same on all members, except for `self`.
 struct Shape {
-  struct Place {
+  struct Position {
     int node;
     int index;  ///< among the members of the node
   };
@@ -18,7 +18,7 @@ struct Shape {
   Shape(const std::vector<int>& node_of, int self);
 
   std::vector<std::vector<int>> nodes;  ///< the members of each node
-  std::vector<Place> places;            ///< of each member
+  std::vector<Position> places;         ///< of each member
   int self;
   /// The number of members of a node that can share a message: the least number of members on a
   /// node. The owner may lower it to the least number of cores.
@@ -26,10 +26,10 @@ struct Shape {
 
   [[nodiscard]] int size() const { return static_cast<int>(places.size()); }
   [[nodiscard]] int node_count() const { return static_cast<int>(nodes.size()); }
-  [[nodiscard]] const Place& place(int member) const {
+  [[nodiscard]] const Position& place(int member) const {
     return places[static_cast<std::size_t>(member)];
   }
-  [[nodiscard]] const Place& own() const { return place(self); }
+  [[nodiscard]] const Position& own() const { return place(self); }
   [[nodiscard]] const std::vector<int>& members(int node) const {
     return nodes[static_cast<std::size_t>(node)];
   }

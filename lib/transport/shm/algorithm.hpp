@@ -147,10 +147,10 @@ struct Algorithm {
   /// the call lie in symmetric memory of the group with this id, such that no copy is needed.
   bool (*is_symmetric)(const Call& call, const void* group) = nullptr;
   Payload (*payload)(const Group& group, const Call& call);
-  /// For v-forms, null for others: returns how long the blocks are. The payload of the first step
-  /// is a whole slot, which also carries the counts of the blocks. `payload` gives what fits beside
-  /// them; it runs before the counts of the others are known. This function runs when the first
-  /// step can be read, and tells how many further steps there are.
+  /// For v-forms; null for others. The first step of a v-form carries a whole slot: the counts of
+  /// the blocks, and as many elements as fit beside them, which `payload` tells. This function runs
+  /// when all members have published the first step. It returns the length of the longest block,
+  /// from which the engine computes how many further steps there are.
   Lengths (*lengths)(const Group& group, const Step& step) = nullptr;
   Phase first{};
   /// The second step of each piece. A member publishes it only after it has read the first step, so

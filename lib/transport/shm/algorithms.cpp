@@ -1,55 +1,56 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "transport/shm/algorithms.hpp"
 
+#include "transport/shm/prefix.hpp"
+
 namespace rankmesh::shm {
 
 // Each is defined in the file of its name.
-extern const Algorithm all_gather;
-extern const Algorithm all_gather_v;
-extern const Algorithm all_reduce_flat;
-extern const Algorithm all_reduce_split;
-extern const Algorithm all_to_all;
-extern const Algorithm all_to_all_v;
-extern const Algorithm barrier;
-extern const Algorithm broadcast;
-extern const Algorithm direct_reduce;
-extern const Algorithm direct_reduce_scatter;
-extern const Algorithm gather;
-extern const Algorithm gather_v;
-extern const Algorithm reduce;
-extern const Algorithm reduce_scatter;
-extern const Algorithm reduce_scatter_v;
-extern const Algorithm scatter;
-extern const Algorithm scatter_v;
-extern const Algorithm symmetric_all_gather;
-extern const Algorithm symmetric_all_reduce;
-extern const Algorithm symmetric_all_to_all;
-extern const Algorithm symmetric_broadcast;
-extern const Algorithm symmetric_reduce_scatter;
+extern const Algorithm all_gather, all_gather_v, all_reduce_flat, all_reduce_split, all_to_all,
+    all_to_all_v, barrier, broadcast, direct_reduce, direct_reduce_scatter, gather, gather_v,
+    reduce, reduce_scatter, reduce_scatter_v, scatter, scatter_v, symmetric_all_gather,
+    symmetric_all_reduce, symmetric_all_to_all, symmetric_broadcast, symmetric_reduce_scatter;
 
-constexpr std::array<Choices, operation_count> algorithms{{
-    /* barrier        */ {&barrier},
-    /* broadcast      */ {&symmetric_broadcast, &broadcast},
-    /* reduce         */ {&direct_reduce, &reduce},
-    /* all_reduce     */ {&symmetric_all_reduce, &all_reduce_flat, &all_reduce_split},
-    /* all_gather     */ {&symmetric_all_gather, &all_gather},
-    /* reduce_scatter */ {&symmetric_reduce_scatter, &direct_reduce_scatter, &reduce_scatter},
-    /* gather         */ {&gather},
-    /* scatter        */ {&scatter},
-    /* all_to_all     */ {&symmetric_all_to_all, &all_to_all},
-    /* send           */ {},
-    /* recv           */ {},
-    /* send_recv      */ {},
+namespace {
+
+struct Row {
+  Choices choices;
+  const Algorithm* small = nullptr;
+  const Algorithm* of_blocks = nullptr;
+};
+
+// In the order of Operation.
+constexpr std::array<Row, operation_count> rows{{
+    {{&barrier}, &barrier},
+    {{&symmetric_broadcast, &broadcast}, &broadcast},
+    {{&direct_reduce, &reduce}, &reduce},
+    {{&symmetric_all_reduce, &all_reduce_flat, &all_reduce_split}, &all_reduce_flat},
+    {{&symmetric_all_gather, &all_gather}, &all_gather, &all_gather_v},
+    {{&symmetric_reduce_scatter, &direct_reduce_scatter, &reduce_scatter},
+     &reduce_scatter,
+     &reduce_scatter_v},
+    {{&gather}, &gather, &gather_v},
+    {{&scatter}, &scatter, &scatter_v},
+    {{&symmetric_all_to_all, &all_to_all}, &all_to_all, &all_to_all_v},
+    {{}},  // send
+    {{}},  // recv
+    {{}},  // send_recv
+    {{&prefix<Operation::scan, 1>}, &prefix<Operation::scan, 1>},
+    {{&prefix<Operation::exscan, 0>}, &prefix<Operation::exscan, 0>},
 }};
 
-constexpr std::array<const Algorithm*, operation_count> small_algorithms{
-    &barrier,        &broadcast, &reduce,  &all_reduce_flat, &all_gather,
-    &reduce_scatter, &gather,    &scatter, &all_to_all,
-};
+template <class Column>
+constexpr auto column(Column Row::*which) {
+  std::array<Column, operation_count> all{};
+  for (std::size_t o = 0; o < operation_count; ++o) all[o] = rows[o].*which;
+  return all;
+}
 
-constexpr std::array<const Algorithm*, operation_count> algorithms_of_blocks{
-    nullptr,           nullptr,   nullptr,    nullptr,       &all_gather_v,
-    &reduce_scatter_v, &gather_v, &scatter_v, &all_to_all_v,
-};
+}  // namespace
+
+constexpr std::array<Choices, operation_count> algorithms = column(&Row::choices);
+constexpr std::array<const Algorithm*, operation_count> small_algorithms = column(&Row::small);
+constexpr std::array<const Algorithm*, operation_count> algorithms_of_blocks =
+    column(&Row::of_blocks);
 
 }  // namespace rankmesh::shm

@@ -32,12 +32,12 @@ constexpr std::uint64_t ahead_of(std::size_t bytes) {
 
 /// The header of a step. The descriptor of the call and the payload of the step are complete once
 /// `step` holds the step's number.
-struct alignas(line) Header {
+struct alignas(line) StepHeader {
   std::atomic<std::uint64_t> step;
   CallDescriptor call;
   std::byte payload[inline_bytes];
 };
-static_assert(std::atomic<std::uint64_t>::is_always_lock_free && sizeof(Header) == line,
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free && sizeof(StepHeader) == line,
               "the members are processes, so their counters must not need a lock");
 
 /// The reason why a group has ended early, in the words of the rank that found it. It is stored in
@@ -84,7 +84,7 @@ class Area {
   /// Returns where in an area the payload of a step lies.
   [[nodiscard]] static constexpr std::size_t payload_offset(std::uint64_t step, std::size_t bytes,
                                                             std::size_t slot_bytes) {
-    if (bytes <= inline_bytes) return header_offset(step) + offsetof(Header, payload);
+    if (bytes <= inline_bytes) return header_offset(step) + offsetof(StepHeader, payload);
     if (bytes <= medium_bytes) return first_medium + (step % media) * medium_bytes;
     return first_slot + (step % slots) * slot_bytes;
   }
@@ -98,21 +98,21 @@ class Area {
   [[nodiscard]] Finding& finding() const {
     return *reinterpret_cast<Finding*>(memory_ + line + sizeof(Presence));
   }
-  [[nodiscard]] Header& header(std::uint64_t step) const {
-    return *reinterpret_cast<Header*>(memory_ + header_offset(step));
+  [[nodiscard]] StepHeader& header(std::uint64_t step) const {
+    return *reinterpret_cast<StepHeader*>(memory_ + header_offset(step));
   }
   [[nodiscard]] std::byte* at(std::size_t offset) const { return memory_ + offset; }
 
  private:
   static constexpr std::size_t header_offset(std::uint64_t step) {
-    return first_header + (step % headers) * sizeof(Header);
+    return first_header + (step % headers) * sizeof(StepHeader);
   }
   static constexpr std::size_t first_header = line + sizeof(Presence) + sizeof(Finding);
-  static constexpr std::size_t first_medium = first_header + headers * sizeof(Header);
+  static constexpr std::size_t first_medium = first_header + headers * sizeof(StepHeader);
   static constexpr std::size_t first_slot = first_medium + media * medium_bytes;
 
   std::byte* memory_;
 };
-static_assert(offsetof(Header, payload) + inline_bytes == line);
+static_assert(offsetof(StepHeader, payload) + inline_bytes == line);
 
 }  // namespace rankmesh::shm

@@ -20,13 +20,8 @@ Payload payload_beside_counts(const Group& group, const Call& call, std::size_t 
 }
 
 void publish_counts(const Group& group, const Step& step) {
-  if (step.at != 0) return;
-  std::byte* to = group.payload(group.self, step);
-  const std::int64_t words = detail::call_words(step.call, size_of_group(group));
-  for (std::int64_t i = 0; i < words; ++i, to += sizeof(Word)) {
-    const Word word = i == 0 ? Word{step.call.is_async} : detail::block_word(step.call, i);
-    std::memcpy(to, &word, sizeof word);
-  }
+  if (step.at == 0)
+    publish_words(group, step, 0, detail::call_words(step.call, size_of_group(group)));
 }
 
 std::size_t bytes_of(std::int64_t count, DataType type) {
@@ -40,6 +35,28 @@ void publish_part(const Group& group, const Step& step, const ConstBuffer& block
 }
 
 }  // namespace
+
+void publish_words(const Group& group, const Step& step, std::int64_t first, std::int64_t count) {
+  std::byte* to = group.payload(group.self, step);
+  for (std::int64_t i = first; i < first + count; ++i, to += sizeof(Word)) {
+    const Word word = detail::call_word(step.call, i);
+    std::memcpy(to, &word, sizeof word);
+  }
+}
+
+bool words_agree(const Group& group, const Step& step, std::int64_t first, std::int64_t count) {
+  return detail::all_block_counts_agree(
+      step.call.operation, step.call.root.value(), static_cast<std::int64_t>(group.self),
+      size_of_group(group), first, count, [&](std::int64_t member, std::int64_t i) {
+        return published_word(group, step, static_cast<std::size_t>(member), i);
+      });
+}
+
+bool any_is_async(const Group& group, const Step& step) {
+  for (std::size_t k = 0; k < group.size; ++k)
+    if (published_word(group, step, k, 0) != 0) return true;
+  return false;
+}
 
 Payload payload_of_own_block(const Group& group, const Call& call) {
   return payload_beside_counts(group, call, size_of(call.in.type));
@@ -81,14 +98,8 @@ void collect_parts(const Group& group, const Step& step) {
 }
 
 bool counts_agree(const Group& group, const Step& step) {
-  if (step.at != 0) return true;
-  const Call& call = step.call;
-  const std::int64_t size = size_of_group(group);
-  return detail::all_block_counts_agree(
-      call.operation, call.root.value(), static_cast<std::int64_t>(group.self), size, 0,
-      detail::call_words(call, size), [&](std::int64_t member, std::int64_t i) {
-        return published_word(group, step, static_cast<std::size_t>(member), i);
-      });
+  return step.at != 0 ||
+         words_agree(group, step, 0, detail::call_words(step.call, size_of_group(group)));
 }
 
 // In a gather or scatter the counts of the root decide. In an all_to_all every member knows its own
@@ -100,12 +111,10 @@ Lengths lengths_of_blocks(const Group& group, const Step& step) {
                             : has_root(call.operation) ? root_of(call)
                                                        : group.self;
   const std::size_t end = is_all_to_all ? group.size : first + 1;
-  Lengths lengths{0, false};
+  Lengths lengths{0, any_is_async(group, step)};
   for (std::size_t k = first; k < end; ++k)
     for (std::int64_t i = 1; i <= size_of_group(group); ++i)
       lengths.longest = std::max(lengths.longest, published_word(group, step, k, i));
-  for (std::size_t k = 0; k < group.size; ++k)
-    if (published_word(group, step, k, 0) != 0) lengths.any_is_async = true;
   return lengths;
 }
 

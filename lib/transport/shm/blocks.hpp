@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Parts that the algorithms of v-forms share.
+// Parts that the algorithms of v-forms share, and words, which a comparison step (see meeting.hpp)
+// consists of.
 //
-// In the first step every member publishes the counts of its blocks, as in a comparison step (see
-// meeting.hpp), and behind them the beginnings of its blocks. All members wait for all others, even
-// in gather and scatter, because only the counts of all members tell how long the longest block is.
-// If a block is longer than the first step can carry, either more steps follow, without counts, or
-// another transport carries the call. Every step has space for equally many elements of each block,
-// so a member finds its block without the counts of the others.
+// In the first step every member publishes its words (see block_counts.hpp), which contain the
+// counts of its blocks, and behind them the beginnings of its blocks. All members wait for all
+// others, even in gather and scatter, because only the counts of all members tell how long the
+// longest block is. If a block is longer than the first step can carry, either more steps follow,
+// without counts, or another transport carries the call. Every step has space for equally many
+// elements of each block, so a member finds its block without the counts of the others.
 #pragma once
 
 #include <algorithm>
@@ -16,9 +17,15 @@
 
 namespace rankmesh::shm {
 
-/// Returns a count that a member has published in this step; see block_counts.hpp for its number.
-/// The value is copied and not accessed through a cast pointer, because an area holds bytes whose
-/// type changes from step to step.
+/// Publishes words of the call, from the beginning of the payload on.
+void publish_words(const Group& group, const Step& step, std::int64_t first, std::int64_t count);
+/// Returns whether these words of all members agree.
+[[nodiscard]] bool words_agree(const Group& group, const Step& step, std::int64_t first,
+                               std::int64_t count);
+/// Returns whether any member uses the form with _async. For the step that carries word 0.
+[[nodiscard]] bool any_is_async(const Group& group, const Step& step);
+/// Returns a word that a member has published in this step. The value is copied and not accessed
+/// through a cast pointer, because an area holds bytes whose type changes from step to step.
 [[nodiscard]] inline detail::CallWord published_word(const Group& group, const Step& step,
                                                      std::size_t member, std::int64_t i) {
   detail::CallWord word = 0;

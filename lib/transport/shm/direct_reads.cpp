@@ -68,30 +68,4 @@ bool reduce_inputs(const Group& group, const Call& call, std::int64_t first, std
   return true;
 }
 
-Payload payload_of_rows(const Group& group, const Call& call) {
-  const auto size = static_cast<std::int64_t>(group.size);
-  return {(call.in.count + size - 1) / size, size_of(call.in.type)};
-}
-
-Share part_of(const Group& group, const Step& step, std::size_t member) {
-  const std::int64_t begin = step.at * static_cast<std::int64_t>(group.size) +
-                             step.count * static_cast<std::int64_t>(member);
-  return {begin, std::clamp<std::int64_t>(step.call.in.count - begin, 0, step.count)};
-}
-
-void reduce_part(const Group& group, const Step& step) {
-  take_addresses(group, step);
-  const Share part = part_of(group, step, group.self);
-  (void)reduce_inputs(group, step.call, part.begin, part.count, group.payload(group.self, step));
-}
-
-void collect_parts(const Group& group, const Step& step, std::byte* out) {
-  const std::size_t unit = size_of(step.call.in.type);
-  for (std::size_t k = 0; k < group.size; ++k) {
-    const Share part = part_of(group, step, k);
-    copy_bytes(out + static_cast<std::size_t>(part.begin) * unit, group.previous_payload(k, step),
-               static_cast<std::size_t>(part.count) * unit);
-  }
-}
-
 }  // namespace rankmesh::shm

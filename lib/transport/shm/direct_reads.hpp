@@ -25,16 +25,4 @@ void take_addresses(const Group& group, const Step& step);
 bool reduce_inputs(const Group& group, const Call& call, std::int64_t first, std::int64_t count,
                    std::byte* out);
 
-/// The operations in which each member reduces a part of every piece divide a message into rows of
-/// one element per member. A piece consists of several rows. Each member reduces as many
-/// consecutive elements as the piece has rows.
-[[nodiscard]] Payload payload_of_rows(const Group& group, const Call& call);
-/// Returns the elements of a piece that a member reduces.
-[[nodiscard]] Share part_of(const Group& group, const Step& step, std::size_t member);
-/// Reduces this member's part of the piece into its slot. For the first phase, after
-/// publish_address().
-void reduce_part(const Group& group, const Step& step);
-/// Copies the parts of all members from their slots to `out`. Belongs into the second phase.
-void collect_parts(const Group& group, const Step& step, std::byte* out);
-
 }  // namespace rankmesh::shm

@@ -131,11 +131,6 @@ void Engine::enqueue(Progress& p) {
   if (publishing_ == nullptr && p.published < p.steps) publish_from(&p);
 }
 
-Outcome Engine::run_small(Progress& p, const Call& call, int looks) {
-  return small_algorithms[static_cast<std::size_t>(call.operation)]->run_small(*this, p, call,
-                                                                               looks);
-}
-
 void Engine::advance() {
   bool has_moved = true;
   while (has_moved && reading_ != nullptr && difference_ == 0 && !failed_read()) {
@@ -220,7 +215,7 @@ void Engine::look_back() {
   const std::uint64_t step = std::exchange(uncompared_, 0);
   const CallDescriptor& own = group_.areas[group_.self].header(step).call;
   for (const std::size_t distance : {std::size_t{1}, group_.size - 1}) {
-    const Header& header = group_.areas[(group_.self + distance) % group_.size].header(step);
+    const StepHeader& header = group_.areas[(group_.self + distance) % group_.size].header(step);
     if (header.step.load(std::memory_order_acquire) >= step && !header.call.matches(own))
       difference_ = step;
   }
@@ -288,7 +283,7 @@ std::vector<std::int64_t> Engine::awaited() const {
 
 Engine::Published Engine::published(std::size_t member, std::uint64_t step) const {
   const Area& area = group_.areas[member];
-  const Header& header = area.header(step);
+  const StepHeader& header = area.header(step);
   const Presence& presence = area.presence();
   const std::uint64_t closed_after = presence.closed_after.load(std::memory_order_acquire);
   if (header.step.load(std::memory_order_acquire) != step)

@@ -12,12 +12,12 @@
 //   3. reads their payloads;
 //   4. writes the number of the step to its counter of finished steps.
 //
-// Every member publishes in every step, even if it has no payload. This makes it possible to find a
-// member that makes another call. A member that has not waited for all others in a step (the root
-// of a broadcast, for example) compares the descriptors of its two neighbours before it finishes
-// its next step. The neighbour that publishes later sees the descriptor of the other neighbour.
-// Therefore every pair of neighbours is compared, and differing calls are found wherever in the
-// group they occur.
+// Every member publishes in every step, even without a payload, so that others can compare its
+// call. In some steps a member does not wait for all others. The root of a broadcast, for example,
+// waits for nobody. Such a member compares its descriptor with those of its two neighbours in the
+// group before it finishes its next step. Of two neighbours, the one that publishes later sees the
+// descriptor of the other one. So every two neighbours are compared. If any two members make
+// different calls, some two neighbours do, too.
 //
 // A payload may be read in its step and in the step after it. Its slot is reused ahead_of() steps
 // later. A member writes to the slot only when all members have finished the step after the step of
@@ -99,17 +99,11 @@ class Engine {
   void begin(Progress& progress, const Call& call) { begin(progress, call, choose(call)); }
   /// Begins an operation that is carried out by this algorithm.
   void begin(Progress& progress, const Call& call, const Algorithm& algorithm);
-  /// Runs an operation that takes a single step, with as few instructions as possible, if no other
-  /// operation is in progress. Checks for the other members at most `looks` times, and pauses
-  /// between the checks.
-  /// @param progress  It is written only if the result is `begun`; then call advance().
-  Outcome run_small(Progress& progress, const Call& call, int looks);
   /// Leaves blocking v-forms that need more than one step to another transport. All members must
   /// call it, before any operation. See Progress::is_left_to_others().
   void leave_large_blocks() { leaves_large_blocks_ = true; }
   /// Continues the operations that have begun as far as the other members allow. Never waits.
   void advance();
-  [[nodiscard]] bool is_idle() const { return reading_ == nullptr; }
   /// Forgets the operations that have begun, because a member is gone. Nothing may begin after it.
   void give_up() { publishing_ = reading_ = last_ = nullptr; }
 
@@ -164,9 +158,9 @@ class Engine {
   [[nodiscard]] std::uint64_t call_of(std::uint64_t step) const {
     return call_of_step_[step % headers];
   }
+  /// The number of calls so far. A call may take several operations.
+  [[nodiscard]] std::uint64_t& calls() { return calls_; }
   [[nodiscard]] std::uint64_t calls() const { return calls_; }
-  /// Sets the number of calls so far, if a call takes several operations or none.
-  void set_calls(std::uint64_t calls) { calls_ = calls; }
   [[nodiscard]] const Group& group() const { return group_; }
   /// Tells the other members that this member makes no further calls.
   /// @param why  The reason, if the member leaves without closing the group; empty otherwise.
@@ -238,7 +232,7 @@ inline void Engine::publish(const Phase& phase, const Step& step, const CallDesc
   if (phase.publish != nullptr && (phase.flow == Flow::all_to_all ||
                                    (phase.flow == Flow::root_to_all) == is_root(group_, step.call)))
     phase.publish(group_, step);
-  Header& header = group_.areas[group_.self].header(step.number);
+  StepHeader& header = group_.areas[group_.self].header(step.number);
   header.call = descriptor;
   call_of_step_[step.number % headers] = call_number;
   // Release: a member that sees the number also sees the payload and the descriptor.
@@ -248,7 +242,7 @@ inline void Engine::publish(const Phase& phase, const Step& step, const CallDesc
 // Whether a member has published a step of the same call. Another call is noted as a difference.
 inline bool Engine::has_published(std::size_t member, std::uint64_t step,
                                   const CallDescriptor& descriptor) {
-  const Header& header = group_.areas[member].header(step);
+  const StepHeader& header = group_.areas[member].header(step);
   if (header.step.load(std::memory_order_acquire) < step) return false;
   if (header.call.matches(descriptor)) [[likely]]
     return true;

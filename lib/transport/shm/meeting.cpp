@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "transport/shm/meeting.hpp"
 
-#include <cstring>
-
 #include "transport/shm/blocks.hpp"
 #include "transport/shm/one_step.hpp"
 
@@ -10,36 +8,13 @@ namespace rankmesh::shm {
 
 namespace {
 
-// The payload of a meeting consists of words, see block_counts.hpp.
-using Word = detail::CallWord;
+const Meeting& meeting_of(const Step& step) { return static_cast<const Meeting&>(step.call); }
 
-Word word_of(const Meeting& meeting, std::int64_t i) {
-  return i == 0 ? (meeting.is_async ? 1 : 0) : detail::block_word(meeting, i);
-}
-
-void publish_words(const Group& group, const Step& step) {
-  const auto& call = static_cast<const Meeting&>(step.call);
-  std::byte* to = group.payload(group.self, step);
-  for (std::int64_t i = step.at; i < step.at + step.count; ++i, to += sizeof(Word)) {
-    const Word word = word_of(call, i);
-    std::memcpy(to, &word, sizeof word);
-  }
-}
-
-// A step carries all counts, unless a group has more members than fit into a slot. Then counts
-// in different steps are not compared with each other.
-bool words_agree(const Group& group, const Step& step) {
-  const auto& call = static_cast<const Meeting&>(step.call);
-  const auto word = [&](std::int64_t member, std::int64_t i) {
-    return published_word(group, step, static_cast<std::size_t>(member), i);
-  };
-  const auto size = static_cast<std::int64_t>(group.size);
-  if (step.at == 0)
-    for (std::int64_t k = 0; k < size; ++k)
-      if (word(k, 0) != 0) call.any_is_async = true;
-  return !call.has_blocks() || detail::all_block_counts_agree(call.operation, call.root.value(),
-                                                              static_cast<std::int64_t>(group.self),
-                                                              size, step.at, step.count, word);
+// A step carries all words, unless a group has more members than fit into a slot. Then counts in
+// different steps are not compared with each other.
+bool meeting_agrees(const Group& group, const Step& step) {
+  if (step.at == 0) meeting_of(step).any_is_async = any_is_async(group, step);
+  return !step.call.has_blocks() || words_agree(group, step, step.at, step.count);
 }
 
 }  // namespace
@@ -51,9 +26,11 @@ extern constexpr Algorithm meeting{
     .payload =
         [](const Group& group, const Call& call) {
           return Payload{detail::call_words(call, static_cast<std::int64_t>(group.size)),
-                         sizeof(Word)};
+                         sizeof(detail::CallWord)};
         },
-    .first = {.publish = publish_words, .agrees = words_agree},
+    .first = {.publish = [](const Group& group,
+                            const Step& step) { publish_words(group, step, step.at, step.count); },
+              .agrees = meeting_agrees},
     .run_small = run_in_one_step<meeting>,
 };
 

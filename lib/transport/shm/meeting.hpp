@@ -11,9 +11,8 @@ namespace rankmesh::shm {
 /// reached the step.
 struct Meeting : Call {
   /// @param starts  Whether this member uses the form with _async.
-  Meeting(const Call& call, bool starts) : Call{call}, is_async{starts} {}
+  Meeting(const Call& call, bool starts) : Call{call} { is_async = starts; }
 
-  bool is_async;
   /// Whether any member uses the form with _async. It is valid once the meeting is complete. MPI
   /// does not match a blocking collective with a non-blocking one, so all members must know this.
   mutable bool any_is_async = false;

@@ -58,7 +58,7 @@ bool Messages::has_space(Outgoing& out, std::size_t bytes) {
 }
 
 void Messages::put(Outgoing& out, const Message& message) {
-  Entry& entry = out.ring.entry(out.next);
+  RingEntry& entry = out.ring.entry(out.next);
   entry.envelope = message.envelope;
   const std::size_t bytes = payload_bytes(message.envelope);
   // If the receiver has taken all messages, the memory that was used last is reused, because it is
@@ -124,50 +124,33 @@ void Messages::push(Outgoing& out) {
 void Messages::begin_receive(Message& message) {
   if (has_given_up_) return;
   Incoming& in = in_[message.peer];
-  const auto early = std::ranges::find_if(
-      in.early, [&](const Early& e) { return e.envelope.tag == message.envelope.tag; });
-  if (early == in.early.end()) {
-    in.receives.push_back(&message);
+  const auto early = in.inbox.take_early(message.envelope.tag);
+  if (!early) {
+    in.inbox.wait(message);
     return pull(in, false);
   }
   end_receive(message, early->envelope);
   if (!message.wrong) copy_payload(message.target, early->bytes.data(), early->bytes.size());
-  in.early.erase(early);
 }
 
 void Messages::end_receive(Message& receive, const Envelope& envelope) {
-  receive.is_complete = true;
-  if (receive.envelope.agrees_with(envelope)) return;
-  receive.wrong = envelope;
+  if (receive.complete(envelope)) return;
   if (Ring::carries(envelope.bytes()) == receive.is_large() && !crossing_)
     crossing_ = Crossing{receive.peer, envelope, receive.envelope};
-}
-
-// Returns the first receive that matches a message, and removes it; null if there is none.
-Message* Messages::wanted_by(Incoming& in, const Envelope& envelope) {
-  const auto wanted = std::ranges::find_if(
-      in.receives, [&](const Message* m) { return m->envelope.tag == envelope.tag; });
-  if (wanted == in.receives.end()) return nullptr;
-  Message* const message = *wanted;
-  in.receives.erase(wanted);
-  return message;
 }
 
 // Takes the next message, for the receive that matches it or for a later receive.
 void Messages::take_next(Incoming& in) {
   const Envelope envelope = in.ring.entry(in.next).envelope;
   const std::size_t bytes = payload_bytes(envelope);
-  Message* const receive = wanted_by(in, envelope);
-  if (receive == nullptr) {
-    Early& early = in.early.emplace_back(Early{envelope, std::vector<std::byte>(bytes)});
-    return take(in, early.bytes.data(), bytes);
-  }
+  Message* const receive = in.inbox.take_receive(envelope.tag);
+  if (receive == nullptr) return take(in, in.inbox.keep(envelope, bytes).bytes.data(), bytes);
   end_receive(*receive, envelope);
   take(in, receive->wrong ? nullptr : receive->target, bytes);
 }
 
 void Messages::pull(Incoming& in, bool all) {
-  while ((all || !in.receives.empty()) && is_there(in)) take_next(in);
+  while ((all || in.inbox.has_receives()) && is_there(in)) take_next(in);
 }
 
 void Messages::advance() {
@@ -182,35 +165,25 @@ void Messages::make_space() {
   for (Incoming& in : in_) pull(in, true);
 }
 
-bool Messages::is_first(std::size_t peer) const {
-  return in_[peer].early.empty() && in_[peer].receives.empty();
-}
+bool Messages::is_first(std::size_t peer) const { return in_[peer].inbox.is_empty(); }
 
-bool Messages::cancel(Message& message) {
-  return std::erase(in_[message.peer].receives, &message) != 0;
-}
+bool Messages::cancel(Message& message) { return in_[message.peer].inbox.cancel(message); }
 
 void Messages::put_back(const Message& receive) {
-  in_[receive.peer].early.push_front({receive.wrong.value_or(receive.envelope), {}});
+  in_[receive.peer].inbox.put_back(receive.wrong.value_or(receive.envelope));
 }
 
 void Messages::give_up() {
   has_given_up_ = true;
   for (Outgoing& out : out_) out.queue.clear();
-  for (Incoming& in : in_) {
-    in.receives.clear();
-    in.early.clear();
-  }
+  for (Incoming& in : in_) in.inbox.clear();
 }
 
 std::optional<std::int64_t> Messages::arrived(std::size_t from, std::int32_t tag) {
   if (has_given_up_) return std::nullopt;
   Incoming& in = in_[from];
   pull(in, true);
-  const auto found =
-      std::ranges::find_if(in.early, [&](const Early& e) { return e.envelope.tag == tag; });
-  if (found == in.early.end()) return std::nullopt;
-  return static_cast<std::int64_t>(found->envelope.bytes());
+  return in.inbox.arrived(tag);
 }
 
 }  // namespace rankmesh::shm

@@ -20,31 +20,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <list>
 #include <optional>
 #include <vector>
 
-#include "transport/shm/ring.hpp"
+#include "transport/shm/inbox.hpp"
 
 namespace rankmesh::shm {
-
-/// One half of a call: a message to another member, or one from another member. It must not move
-/// until it is complete or forgotten.
-struct Message {
-  std::size_t peer = 0;
-  Envelope envelope{};
-  const std::byte* source = nullptr;  ///< what is sent; null for a receive
-  std::byte* target = nullptr;        ///< where it is received
-  /// For a message that the ring only announces: whether the announcement has been sent or has
-  /// arrived.
-  bool is_complete = false;
-  /// For a receive: the envelope of the message, if its type or length differs. In this case the
-  /// receive is complete, and its memory is unchanged.
-  std::optional<Envelope> wrong{};
-
-  /// Returns whether another transport carries the elements.
-  [[nodiscard]] bool is_large() const { return !Ring::carries(envelope.bytes()); }
-};
 
 /// A message that one end passes to the ring and the other end to MPI, because the length at one
 /// end is larger than the ring carries. The part that remains in MPI could be matched with another
@@ -83,8 +64,7 @@ class Messages {
   void make_space();
   /// Ends a receive for which no message has arrived. Returns false if a message has arrived.
   [[nodiscard]] bool cancel(Message& message);
-  /// Puts an announcement back, so that the next receive with its tag gets it. The receive that had
-  /// the announcement was cancelled.
+  /// Puts the announcement back that a receive had which was cancelled.
   void put_back(const Message& receive);
   /// Forgets all messages; no message continues. For a group that has ended early, and for messages
   /// whose memory is freed before they are complete.
@@ -94,11 +74,6 @@ class Messages {
   [[nodiscard]] std::optional<std::int64_t> arrived(std::size_t from, std::int32_t tag);
 
  private:
-  // A message that has arrived before its receive.
-  struct Early {
-    Envelope envelope;
-    std::vector<std::byte> bytes;  // empty if it is only announced
-  };
   struct Outgoing {
     Ring ring;
     std::uint64_t next = 1;      // the number of the next entry
@@ -110,8 +85,7 @@ class Messages {
   struct Incoming {
     Ring ring;
     std::uint64_t next = 1;
-    std::list<Message*> receives;  // without a message
-    std::list<Early> early;
+    Inbox inbox;
   };
 
   [[nodiscard]] static std::uint64_t next_position(const Outgoing& out, std::size_t bytes);
@@ -125,7 +99,6 @@ class Messages {
   void take_next(Incoming& in);
   /// Completes a receive.
   void end_receive(Message& receive, const Envelope& envelope);
-  [[nodiscard]] static Message* wanted_by(Incoming& in, const Envelope& envelope);
 
   std::vector<Outgoing> out_;
   std::vector<Incoming> in_;

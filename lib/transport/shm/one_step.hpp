@@ -13,20 +13,11 @@ namespace rankmesh::shm {
 template <const Algorithm& algorithm>
 const Blocks* blocks_of(const Call& call) {
   if (algorithm.first.agrees != nullptr) return nullptr;  // a meeting compares the counts itself
-  switch (algorithm.operation) {
-    case Operation::all_gather:
-    case Operation::gather:
-      return call.out_blocks;
-    case Operation::reduce_scatter:
-    case Operation::scatter:
-    case Operation::all_to_all:
-      return call.in_blocks;
-    default:
-      return nullptr;
-  }
+  if (!has_v_form(algorithm.operation)) return nullptr;
+  return gathers(algorithm.operation) ? call.out_blocks : call.in_blocks;
 }
 
-/// An Algorithm's `run_small`, see Engine::run_small.
+/// An Algorithm's `run_small`, see algorithms.hpp.
 template <const Algorithm& algorithm>
 [[gnu::flatten]] Outcome run_in_one_step(Engine& engine, Progress& p, const Call& call, int looks) {
   const Group& group = engine.group_;

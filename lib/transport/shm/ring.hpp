@@ -28,13 +28,13 @@ struct Envelope {
 
 /// One message, or the announcement of a message that MPI carries. It is complete once `number`
 /// holds the number of the message, counted from 1 over the life of the ring.
-struct alignas(line) Entry {
+struct alignas(line) RingEntry {
   std::atomic<std::uint64_t> number;
   Envelope envelope;
   std::uint64_t offset;  ///< Where the payload lies in Ring::payloads(), if it is not here.
   std::byte payload[line - 2 * sizeof(std::uint64_t) - sizeof(Envelope)];
 };
-static_assert(sizeof(Entry) == line);
+static_assert(sizeof(RingEntry) == line);
 
 /// A view of the ring from one member to another. It begins as zeros. Only the sender writes
 /// entries and payloads, and only the receiver writes taken().
@@ -45,13 +45,13 @@ class Ring {
   static constexpr std::size_t largest = 16 << 10;
   /// The bytes of all payloads that do not fit next to the number of their entry.
   static constexpr std::size_t payload_bytes = 64 << 10;
-  static constexpr std::size_t inline_payload = sizeof(Entry::payload);
+  static constexpr std::size_t inline_payload = sizeof(RingEntry::payload);
 
   Ring() = default;
   explicit Ring(std::byte* memory) : memory_{memory} {}
 
   [[nodiscard]] static constexpr std::size_t size() {
-    return line + entries * sizeof(Entry) + payload_bytes;
+    return line + entries * sizeof(RingEntry) + payload_bytes;
   }
   [[nodiscard]] static constexpr bool carries(std::size_t bytes) { return bytes <= largest; }
 
@@ -59,12 +59,12 @@ class Ring {
   [[nodiscard]] std::atomic<std::uint64_t>& taken() const {
     return *reinterpret_cast<std::atomic<std::uint64_t>*>(memory_);
   }
-  [[nodiscard]] Entry& entry(std::uint64_t number) const {
-    return *reinterpret_cast<Entry*>(memory_ + line + (number % entries) * sizeof(Entry));
+  [[nodiscard]] RingEntry& entry(std::uint64_t number) const {
+    return *reinterpret_cast<RingEntry*>(memory_ + line + (number % entries) * sizeof(RingEntry));
   }
-  [[nodiscard]] std::byte* payloads() const { return memory_ + line + entries * sizeof(Entry); }
+  [[nodiscard]] std::byte* payloads() const { return memory_ + line + entries * sizeof(RingEntry); }
   /// Returns where the payload of an entry lies.
-  [[nodiscard]] std::byte* payload(Entry& entry, std::size_t bytes) const {
+  [[nodiscard]] std::byte* payload(RingEntry& entry, std::size_t bytes) const {
     return bytes <= inline_payload ? entry.payload : payloads() + entry.offset;
   }
 

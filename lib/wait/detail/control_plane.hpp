@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The communicator of rankmesh's own messages, and how the ranks of a mesh agree and wait on it.
+// What the ranks of a mesh know about each other, and how they agree and wait.
 #pragma once
 
 #include <cstdint>
@@ -7,82 +7,105 @@
 #include <string>
 #include <utility>
 
+#include "base/detail/log.hpp"
+#include "node_board.hpp"
+#include "node_diagnosis.hpp"
 #include "rankmesh/base/deadline.hpp"
+#include "rankmesh/layout/placement.hpp"
 #include "rankmesh/mpi/communicator.hpp"
 #include "rankmesh/wait/agreement.hpp"
 #include "rankmesh/wait/rank_names.hpp"
 #include "rankmesh/wait/wait_monitor.hpp"
 #include "record/detail/recorder.hpp"
-#include "wait_context.hpp"
 #include "watchdog.hpp"
 
 namespace rankmesh::detail {
 
-/// There is one per mesh. The parts of a mesh share it; it refers to none of them.
+struct MeshLock;
+
+/// There is one per mesh, from its first message on. It begins on the communicator of the program,
+/// and goes over to one of its own. Then the node's record and board are added. The parts of a mesh
+/// share it; it refers to none of them but the lock.
 class ControlPlane {
  public:
-  /// Takes a duplicate of the user's communicator.
-  /// @param wait_context  Its board is set later, by open_board().
-  ControlPlane(mpi::Communicator comm, RankNames rank_names, Deadline::Duration timeout_of_waits,
-               WaitContext wait_context)
-      : names{std::move(rank_names)},
-        timeout{timeout_of_waits},
-        monitor{comm.view(), WaitMonitor::Audience::own, names},
-        context_{std::make_shared<WaitContext>(std::move(wait_context))},
-        comm_{std::move(comm)} {
-    monitor.set_context(context_);
-    monitor.answer_in_other_waits();
-  }
+  /// Begins on the communicator of the program.
+  ControlPlane(const mpi::CommunicatorView& world, RankNames names_in_world,
+               Deadline::Duration timeout_of_waits, Deadline::Duration stall_of_waits,
+               std::shared_ptr<const Log> log)
+      : timeout{timeout_of_waits},
+        stall{stall_of_waits},
+        names{std::move(names_in_world)},
+        monitor{world, WaitMonitor::Audience::shared, names, this},
+        log_{std::move(log)},
+        comm_{world} {}
+  ControlPlane(const ControlPlane&) = delete;
+  ControlPlane& operator=(const ControlPlane&) = delete;
 
-  const RankNames names;
   const Deadline::Duration timeout;  ///< Of rankmesh's own waits.
+  const Deadline::Duration stall;    ///< The length of a wait that is reported.
+  RankNames names;
   WaitMonitor monitor;
-  /// Differs between meshes, and is the same on all ranks. open_mesh() sets it.
-  std::uint64_t key_of_mesh = 0;
+  Placement placement{{}};        ///< Of the ranks of the mesh; empty before they have met.
+  std::uint64_t key_of_mesh = 0;  ///< Differs between meshes, and is the same on all ranks.
+  /// Of the mesh; null unless its groups are open. A wait lets other threads enter there.
+  MeshLock* lock = nullptr;
   std::int64_t queues = 0;           ///< Control queues made so far; they choose the queues' tags.
   std::int64_t redistributions = 0;  ///< Made so far; they choose the tags of their messages.
 
-  [[nodiscard]] const mpi::CommunicatorView& comm() const { return comm_.view(); }
-  [[nodiscard]] Rank rank() const { return Rank{comm().rank()}; }
+  /// Goes over to the communicator of the mesh. Local; nothing of rankmesh may be under way on the
+  /// communicator of the program.
+  void move_to(mpi::Communicator own, RankNames own_names);
+
+  [[nodiscard]] const mpi::CommunicatorView& comm() const { return comm_; }
+  [[nodiscard]] Rank rank() const { return Rank{comm_.rank()}; }
   [[nodiscard]] Deadline deadline() const { return Deadline{timeout}; }
   /// All ranks of the mesh.
-  [[nodiscard]] Participants all() { return {comm(), &monitor, timeout}; }
-  void log(LogLevel level, const std::string& message) const { (*context_->log)(level, message); }
-  /// The node and the log, for other monitors of the mesh.
-  [[nodiscard]] const std::shared_ptr<WaitContext>& context() const { return context_; }
+  [[nodiscard]] Participants all() { return {comm_, &monitor, timeout}; }
+  void log(LogLevel level, const std::string& message) const { (*log_)(level, message); }
+  /// Returns the log, which may outlive the mesh.
+  [[nodiscard]] const std::shared_ptr<const Log>& log() const { return log_; }
+
   /// Adds the record of this rank, or null.
   void open_record(std::shared_ptr<Recorder> recorder) {
     recorder_ = std::move(recorder);
-    context_->diagnosis = std::make_shared<const NodeDiagnosis>(recorder_);
+    diagnosis_ = std::make_unique<const NodeDiagnosis>(recorder_);
   }
   [[nodiscard]] const std::shared_ptr<Recorder>& recorder() const { return recorder_; }
+  /// For errors of waits; null before open_record().
+  [[nodiscard]] const NodeDiagnosis* diagnosis() const { return diagnosis_.get(); }
   /// Adds the board of this rank's node, once the nodes are known, and starts to watch it.
   void open_board(std::shared_ptr<NodeBoard> board, bool has_watchdog) {
-    context_->board = std::move(board);
-    if (has_watchdog) watched_ = std::make_unique<WatchedMesh>(*context_, names);
+    board_ = std::move(board);
+    if (has_watchdog) watched_ = std::make_unique<WatchedMesh>(board_, log_, names, stall.count());
   }
+  /// The board of this rank's node, after open_board().
+  [[nodiscard]] NodeBoard& board() const { return *board_; }
+  /// The same, or null before open_board().
+  [[nodiscard]] NodeBoard* find_board() const { return board_.get(); }
+
   /// Tells the other ranks of the node that this rank has closed or destroyed its mesh.
   void leave(Presence how, const std::string& reason = {}) {
     watched_.reset();
-    if (context_->board) context_->board->leave(how, reason);
+    if (board_) board_->leave(how, reason);
   }
   /// Tells the other ranks that this rank destroys its mesh. Does nothing after leave().
   void leave_by_destruction(bool is_by_exception) noexcept;
   /// Tells the other ranks that an exception ends this rank's mesh, and its reason. Does nothing
   /// after leave().
   void leave_by_exception(const std::string& reason) noexcept;
-  /// The board of this rank's node. open_mesh() sets it.
-  [[nodiscard]] NodeBoard& board() const { return *context_->board; }
   /// Frees the communicator. Collective over the mesh; nothing may be sent afterwards. Receives
   /// small messages that nobody has received: MPICH would deliver them to a later mesh, whose
   /// communicator gets the same number.
   void close();
 
  private:
-  std::shared_ptr<WaitContext> context_;
+  std::shared_ptr<const Log> log_;
+  std::shared_ptr<NodeBoard> board_;
   std::shared_ptr<Recorder> recorder_;
+  std::unique_ptr<const NodeDiagnosis> diagnosis_;
   std::unique_ptr<WatchedMesh> watched_;
-  mpi::Communicator comm_;
+  mpi::Communicator owned_;
+  mpi::CommunicatorView comm_;
 };
 
 }  // namespace rankmesh::detail

@@ -8,11 +8,11 @@
 #include <optional>
 #include <vector>
 
+#include "node_board.hpp"
 #include "rankmesh/mpi/communicator.hpp"
 #include "rankmesh/wait/rank_names.hpp"
 #include "rankmesh/wait/wait_monitor.hpp"
 #include "small_messages.hpp"
-#include "wait_context.hpp"
 #include "wait_messages.hpp"
 
 namespace rankmesh::detail {
@@ -28,7 +28,7 @@ struct MonitorState {
   mpi::CommunicatorView comm;
   WaitMonitor::Audience audience;
   RankNames names;
-  std::shared_ptr<const WaitContext> context{};
+  const ControlPlane* control;            ///< Of the mesh; null if there is none.
   std::uint64_t questions = 0;            ///< The number asked so far; each answer repeats it.
   std::deque<Received<Verdict>> heard{};  ///< Verdicts that end later waits of this rank.
   std::deque<Verdict> given_up{};  ///< What this rank has given up, with the message for the other
@@ -57,6 +57,8 @@ struct MonitorState {
   }
   /// Returns the rank's number in the mesh.
   [[nodiscard]] Rank in_mesh(int member) const { return names.in_mesh(Rank{member}); }
+  /// Returns the board of this rank's node; null if there is none yet.
+  [[nodiscard]] NodeBoard* board() const;
   /// Returns what the board says about a member; nothing if it is not on this node.
   [[nodiscard]] std::optional<RankActivity> look(int member) const;
 

@@ -10,6 +10,7 @@
 
 #include "deadlock_watch.hpp"
 #include "monitor_state.hpp"
+#include "node_diagnosis.hpp"
 #include "open_boards.hpp"
 #include "rank_activities.hpp"
 #include "rankmesh/base/deadline.hpp"

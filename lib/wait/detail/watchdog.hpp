@@ -6,9 +6,10 @@
 
 #include <memory>
 
+#include "base/detail/log.hpp"
+#include "node_board.hpp"
 #include "rankmesh/export.hpp"
 #include "rankmesh/wait/rank_names.hpp"
-#include "wait_context.hpp"
 
 namespace rankmesh::detail {
 
@@ -25,7 +26,8 @@ struct WatchedBoard;
 /// object does nothing.
 class RANKMESH_API WatchedMesh {
  public:
-  WatchedMesh(const WaitContext& context, const RankNames& names);
+  WatchedMesh(std::shared_ptr<NodeBoard> board, std::shared_ptr<const Log> log,
+              const RankNames& names, double stall);
   ~WatchedMesh();
   WatchedMesh(const WatchedMesh&) = delete;
   WatchedMesh& operator=(const WatchedMesh&) = delete;

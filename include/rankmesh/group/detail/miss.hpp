@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <ranges>
 #include <tuple>
@@ -14,6 +15,7 @@
 #include "rankmesh/base/index.hpp"
 #include "rankmesh/base/reduce_op.hpp"
 #include "rankmesh/group/axis.hpp"
+#include "rankmesh/group/detail/calls.hpp"
 #include "rankmesh/group/peer.hpp"
 #include "rankmesh/transport/blocks.hpp"
 
@@ -39,6 +41,7 @@ enum class Called : std::uint8_t {
   send_recv,
   scan,
   exscan,
+  try_recv,
 };
 constexpr bool is_reduction(Called called) {
   return called == Called::all_reduce || called == Called::reduce ||
@@ -47,20 +50,20 @@ constexpr bool is_reduction(Called called) {
 }
 /// Returns whether the operation writes to its first argument.
 constexpr bool writes_first(Called called, std::size_t buffers) {
-  return called == Called::broadcast || called == Called::recv || called == Called::scan ||
-         called == Called::exscan ||
+  return called == Called::broadcast || called == Called::recv || called == Called::try_recv ||
+         called == Called::scan || called == Called::exscan ||
          ((called == Called::all_reduce || called == Called::reduce) && buffers < 2);
 }
 /// Returns whether the operation has an output of its own.
 constexpr bool has_output(Called called) {
   return called != Called::broadcast && called != Called::all_reduce && called != Called::reduce &&
-         called != Called::send && called != Called::recv && called != Called::scan &&
-         called != Called::exscan;
+         called != Called::send && called != Called::recv && called != Called::try_recv &&
+         called != Called::scan && called != Called::exscan;
 }
 
 /// What is wrong with the arguments of a call.
 enum class Miss : std::uint8_t {
-  none,  ///< the call has no mistake
+  no_values,
   pointer,
   smart_pointer,
   world_rank,
@@ -79,6 +82,7 @@ enum class Miss : std::uint8_t {
   function_on_device,
   no_output,
   temporary,
+  received_temporary,
   usage,  ///< another mistake; the message says how to call the operation
 };
 
@@ -92,6 +96,14 @@ template <class T, class D>
 inline constexpr bool is_smart_pointer<std::unique_ptr<T, D>> = true;
 template <class T>
 inline constexpr bool is_smart_pointer<std::shared_ptr<T>> = true;
+
+/// What a wrong call passes if its first argument is a list in braces, or if it has no arguments.
+struct Braces {
+  template <class T>
+  Braces(std::initializer_list<T>);
+  template <class... T>
+  Braces(T&&...);
+};
 
 // Questions about one argument.
 template <class A>
@@ -151,6 +163,7 @@ consteval Miss miss_of() {
   using Third = At<2, A...>;
   using Fourth = At<3, A...>;
   constexpr std::size_t buffers = Memory<First> + Memory<Second>;
+  if (std::is_same_v<Plain<First>, Braces>) return Miss::no_values;
   if (DataPointer<First>) return Miss::pointer;
   if (is_smart_pointer<Plain<First>>) return Miss::smart_pointer;
   if ((std::is_same_v<Plain<A>, Rank> || ...)) return Miss::world_rank;
@@ -175,6 +188,9 @@ consteval Miss miss_of() {
     constexpr Miss both = miss_of_buffers<First, Second>();
     if (both != Miss::usage) return both;
     if (DeviceMemory<First> && !Memory<Second> && has_output(called)) return Miss::no_output;
+    if ((called == Called::recv || called == Called::try_recv) && Memory<First> &&
+        !is_borrowed<First>)
+      return Miss::received_temporary;
     if (is_async && !std::is_lvalue_reference_v<First> && MovableElement<Plain<First>> &&
         !Memory<First>)
       return Miss::temporary;

@@ -15,7 +15,7 @@
 namespace rankmesh::presets {
 
 /// The forms of a value.
-enum class Form : std::uint8_t {
+enum class ValueForm : std::uint8_t {
   size,          ///< from 1 up
   count,         ///< from 0 up
   default_size,  ///< from 1 up, or -1 for the system's default
@@ -26,11 +26,11 @@ enum class Form : std::uint8_t {
   names,         ///< distinct names joined by '.'
 };
 
-std::string_view text_of(Form form);
+std::string_view text_of(ValueForm form);
 
 struct Key {
   std::string_view name;
-  Form form = Form::size;
+  ValueForm form = ValueForm::size;
   std::string_view meaning;
 };
 

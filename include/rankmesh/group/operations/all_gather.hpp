@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Concatenates the values of all members on all members.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "rankmesh/group/detail/operation_forms.hpp"
+#include "rankmesh/group/detail/sliced.hpp"
+#include "rankmesh/group/returned.hpp"
+
+namespace rankmesh {
+
+/// all_gather() concatenates the `in` of all members in group order, or along an axis of an array.
+/// All members get the result in `out`, which has size() times as many elements as `in`. Collective
+/// over the group.
+///
+/// In all_gather_v(), the blocks may have different sizes: `blocks` is a
+/// rankmesh::Blocks, or a list of counts such as a std::vector. Every member passes the sizes of
+/// all blocks, and all members must pass the same sizes. Sizes are counted in elements of the
+/// divided buffer. If the buffer is an array of two dimensions, each row counts as one element.
+template <bool forms_only = false>
+class AllGather : public detail::OperationForms<Operation::all_gather> {
+ public:
+  /// Concatenates the values.
+  template <Memory In, OutputOf<In> Out>
+  void all_gather(In&& in, Out&& out, StreamRef stream = {}) {
+    run(in, out, {.stream = stream});
+  }
+  /// Concatenates blocks along an axis.
+  /// @param in   This member's block, with the shape of the axis.
+  /// @param out  The whole array.
+  template <Memory In, OutputOf<In> Out>
+  void all_gather(In&& in, Out&& out, const Axis& axis, StreamRef stream = {}) {
+    run_any(in, out, {.stream = stream}, &axis);
+  }
+  /// Concatenates values in host memory, and returns the result.
+  template <HostMemory In>
+  [[nodiscard]] Returned<In> all_gather(In&& in) {
+    return detail::returned<In>(detail::elements(in) * issuer().size(),
+                                [&](auto out) { all_gather(in, out); });
+  }
+  /// Returns one value of each member.
+  template <Value T>
+  [[nodiscard]] std::vector<T> all_gather(const T& value) {
+    return all_gather(detail::one(value));
+  }
+  /// Starts all_gather(); returns a Work. The memory must stay valid until it is complete.
+  template <Memory In, OutputOf<In> Out>
+  [[nodiscard]] WorkOn<Out> all_gather_async(In&& in, Out&& out, StreamRef stream = {}) {
+    return start(std::forward<In>(in), std::forward<Out>(out), {.stream = stream});
+  }
+  /// Does the same along an axis.
+  template <Memory In, OutputOf<In> Out>
+  [[nodiscard]] WorkOn<Out> all_gather_async(In&& in, Out&& out, const Axis& axis,
+                                             StreamRef stream = {}) {
+    return start(std::forward<In>(in), std::forward<Out>(out), {.stream = stream}, &axis);
+  }
+
+  /// Copies `in` of member k to block k of `out`.
+  template <Memory In, OutputOf<In> Out>
+  void all_gather_v(In&& in, Out&& out, const Blocks& blocks, StreamRef stream = {}) {
+    const auto& out_blocks = detail::blocks_in<Out>(blocks);
+    run_any(in, out, {.out_blocks = &out_blocks, .stream = stream});
+  }
+  /// Joins the members' parts along an axis.
+  /// @param in   This member's part of the array, contiguous.
+  /// @param out  The whole array.
+  template <Memory In, OutputOf<In> Out>
+  void all_gather_v(In&& in, Out&& out, const SlicedAxis& axis, StreamRef stream = {}) {
+    const Blocks blocks = detail::blocks_in<Out>(axis);
+    detail::joined(out, axis, true, [&](auto& parts) {
+      run_any(in, parts, {.out_blocks = &blocks, .stream = stream});
+    });
+  }
+  /// Concatenates values in host memory. All members get the values and the sizes. Cost: an
+  /// all_gather of 8 bytes per member before the values.
+  template <HostMemory In>
+  [[nodiscard]] ReturnedBlocks<In> all_gather_v(In&& in) {
+    Blocks blocks{all_gather(static_cast<std::int64_t>(detail::elements(in)))};
+    auto values = detail::returned<In>(detail::total(blocks),
+                                       [&](auto out) { all_gather_v(in, out, blocks); });
+    return {std::move(values), std::move(blocks)};
+  }
+  /// Starts all_gather_v(); returns a Work. The memory must stay valid until it is complete.
+  template <Memory In, OutputOf<In> Out>
+  [[nodiscard]] WorkOn<Out> all_gather_v_async(In&& in, Out&& out, const Blocks& blocks,
+                                               StreamRef stream = {}) {
+    const auto& out_blocks = detail::blocks_in<Out>(blocks);
+    return start(std::forward<In>(in), std::forward<Out>(out),
+                 {.out_blocks = &out_blocks, .stream = stream});
+  }
+
+  RANKMESH_REFUSE_OTHERS(AllGather, all_gather, all_gather, false)
+  RANKMESH_REFUSE_OTHERS(AllGather, all_gather_async, all_gather, true)
+  RANKMESH_REFUSE_OTHERS(AllGather, all_gather_v, all_gather_v, false)
+  RANKMESH_REFUSE_OTHERS(AllGather, all_gather_v_async, all_gather_v, true)
+};
+
+}  // namespace rankmesh

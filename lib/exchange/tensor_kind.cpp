@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "detail/tensor_kind.hpp"
+
+#include <functional>
+#include <numeric>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "detail/element_runs.hpp"
+#include "rankmesh/base/error.hpp"
+
+namespace rankmesh::exchange::detail {
+namespace {
+
+std::int64_t product(const std::vector<std::int64_t>& shape) {
+  return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies{});
+}
+
+std::string name_of(const TensorTransfer& transfer) {
+  return transfer.name.empty() ? fmt::format("the tensor {}", transfer.from.to_string())
+                               : fmt::format("the tensor '{}'", transfer.name);
+}
+
+// The type in which sums of elements are formed.
+DataType type_of_sum(DataType from, DataType to) {
+  if (from == DataType::float64 || to == DataType::float64) return DataType::float64;
+  return is_narrow_float(from) ? DataType::float32 : from;
+}
+
+// Memory of a tensor, for messages.
+struct Given {
+  const ConstBuffer& memory;
+  const std::vector<std::int64_t>& strides;
+  const TensorTransfer& transfer;
+  const char* role;
+  Rank self;
+};
+
+[[noreturn]] void refuse(const Given& given, const std::string& what, const std::string& hint) {
+  throw UsageError{fmt::format("the {} of {} on rank {}: {}", given.role, name_of(given.transfer),
+                               given.self.value(), what),
+                   hint};
+}
+
+// Returns the elements from the first to the last one.
+std::int64_t extent_of(const Given& given, const std::vector<std::int64_t>& shape) {
+  if (given.strides.size() != shape.size())
+    refuse(given, fmt::format("it has {} strides for {} axes", given.strides.size(), shape.size()),
+           "pass one stride per axis, or none for a dense array");
+  std::int64_t extent = 1;
+  for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+    if (given.strides[axis] < 0)
+      refuse(given, fmt::format("the stride of axis {} is {}", axis, given.strides[axis]),
+             "use strides of 0 or more");
+    extent += (shape[axis] - 1) * given.strides[axis];
+  }
+  return extent;
+}
+
+// Throws the error of memory that is wrong.
+void check_memory(const Given& given, const NeededMemory& needed, MemoryKind kind) {
+  if (needed.count == 0) return;
+  if (given.memory.kind == MemoryKind::device && kind == MemoryKind::host)
+    throw UnsupportedError{
+        fmt::format("the {} of {} is in device memory", given.role, name_of(given.transfer)),
+        "copy it to host memory first; a Redistribution moves device memory if "
+        "RedistributionOptions::kind says so"};
+  if (given.memory.kind != kind)
+    refuse(given, "it is in host memory, the Redistribution moves device memory",
+           "pass a DeviceSpan, or set RedistributionOptions::kind to MemoryKind::host on all "
+           "members");
+  if (given.memory.type != needed.type)
+    refuse(given,
+           fmt::format("its elements are {}, those of the plan {}", to_string(given.memory.type),
+                       to_string(needed.type)),
+           "pass elements of the type of the plan");
+  const bool is_dense = given.strides.empty();
+  const std::int64_t count = is_dense ? needed.count : extent_of(given, needed.shape);
+  const bool is_wrong = is_dense ? given.memory.count != count : given.memory.count < count;
+  if (is_wrong)
+    refuse(given, fmt::format("it has {} elements, {} are needed", given.memory.count, count),
+           fmt::format("the local shape is [{}]", fmt::join(needed.shape, ",")));
+}
+
+}  // namespace
+
+NeededMemory::NeededMemory(const TensorPlacement& place, Rank self)
+    : type{place.type()}, shape{place.local_shape(self)} {
+  count = place.local_count(self) == 0 ? 0 : product(shape);
+}
+
+TensorKind::TensorKind(const TensorTransfer& transfer, Rank rank)
+    : self{rank},
+      source{transfer.from, rank},
+      target{transfer.to, rank},
+      type_in_message{message_type(transfer, TransferStep::first),
+                      message_type(transfer, TransferStep::forward)},
+      sum_type{type_of_sum(source.type, target.type)},
+      has_sums{!transfer.from.sums().empty()} {
+  if (!is_convertible(source.type, target.type))
+    throw UsageError{fmt::format("{} cannot become {}", name_of(transfer), to_string(target.type)),
+                     "convert floats to floats; elements of other types keep their type"};
+}
+
+void TensorKind::check(const TensorTransfer& transfer, const TensorSource& given_source,
+                       const TensorTarget& given_target, MemoryKind kind) const {
+  const ConstBuffer& in = given_source.memory;
+  const Buffer& out = given_target.memory;
+  if (!source.is_met_by(in, given_source.strides, kind))
+    check_memory({in, given_source.strides, transfer, "source", self}, source, kind);
+  if (!target.is_met_by(out, given_target.strides, kind))
+    check_memory({out.as_input(), given_target.strides, transfer, "target", self}, target, kind);
+  const std::less<const std::byte*> before;
+  if (in.count > 0 && out.count > 0 && before(in.data, out.data + out.bytes()) &&
+      before(out.data, in.data + in.bytes()))
+    throw UsageError{fmt::format("source and target of {} overlap", name_of(transfer)),
+                     "use separate memory"};
+}
+
+}  // namespace rankmesh::exchange::detail

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "rankmesh/place/mesh_file.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace rankmesh {
+namespace {
+
+// Returns the text as a TOML string with its quotes.
+std::string quoted(std::string_view text) {
+  std::string result = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\')
+      result += fmt::format("\\{}", c);
+    else if (c == '\n')
+      result += "\\n";
+    else if (c == '\t')
+      result += "\\t";
+    else if (static_cast<unsigned char>(c) < ' ' || c == 127)
+      result += fmt::format("\\u{:04X}", static_cast<unsigned>(static_cast<unsigned char>(c)));
+    else
+      result += c;
+  }
+  return result + '"';
+}
+
+std::string line(std::string_view key, std::string_view text) {
+  return text.empty() ? "" : fmt::format("{} = {}\n", key, quoted(text));
+}
+
+// There is one rule per line. The rules are written verbatim if TOML can express them: a literal
+// text has no escapes.
+std::string routes_line(const std::string& rules) {
+  const bool is_literal = rules.ends_with('\n') && rules.find("'''") == std::string::npos &&
+                          std::ranges::all_of(rules, [](unsigned char c) {
+                            return c == '\n' || (c >= ' ' && c != 127);
+                          });
+  return is_literal ? fmt::format("routes = '''\n{}'''\n", rules) : line("routes", rules);
+}
+
+std::string list(std::string_view key, const std::vector<std::string>& texts) {
+  if (texts.empty()) return "";
+  std::vector<std::string> items;
+  for (const std::string& text : texts) items.push_back(quoted(text));
+  std::string short_form = fmt::format("{} = [{}]\n", key, fmt::join(items, ", "));
+  if (short_form.size() <= 80) return short_form;
+  return fmt::format("{} = [\n  {},\n]\n", key, fmt::join(items, ",\n  "));
+}
+
+std::string key(std::string_view name) {
+  const bool is_bare = !name.empty() && std::ranges::all_of(name, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  });
+  return is_bare ? std::string{name} : quoted(name);
+}
+
+// The options of a grid's families, such as encoder.tp, are in a table of the grid.
+std::string header(std::string_view name, const std::vector<MeshSpec::Grid>& grids) {
+  for (const MeshSpec::Grid& grid : grids)
+    if (!grid.name.empty() && name.starts_with(grid.name + "."))
+      return fmt::format("[options.{}.{}]", grid.name, key(name.substr(grid.name.size() + 1)));
+  return fmt::format("[options.{}]", key(name));
+}
+
+// Returns one line per option that differs from its default.
+std::string options_as_toml(const GroupOptions& options) {
+  const GroupOptions usual;
+  std::string text;
+  const auto number = [&](std::string_view key, const std::optional<int>& value) {
+    if (value) text += fmt::format("{} = {}\n", key, *value);
+  };
+  if (!options.split_from.empty())
+    text += fmt::format("split_from = {}\n", quoted(options.split_from));
+  if (options.share_resources) text += "share_resources = true\n";
+  if (options.ranks_per_id != usual.ranks_per_id)
+    text += fmt::format("ranks_per_id = {}\n", options.ranks_per_id);
+  if (options.lazy) text += "lazy = true\n";
+  if (!options.blocking) text += "blocking = false\n";
+  if (options.priority != usual.priority) number("priority", options.priority);
+  number("min_ctas", options.min_ctas);
+  number("max_ctas", options.max_ctas);
+  number("cga_cluster_size", options.cga_cluster_size);
+  number("traffic_class", options.traffic_class);
+  number("cta_policy", options.cta_policy);
+  number("nvls_ctas", options.nvls_ctas);
+  number("graph_usage_mode", options.graph_usage_mode);
+  if (options.warm_up_bytes != usual.warm_up_bytes)
+    text += fmt::format("warm_up_bytes = {}\n", options.warm_up_bytes);
+  number("timeout", options.timeout);
+  std::vector<std::string> keys;
+  for (const std::string& key : options.duplicates) keys.push_back(quoted(key));
+  if (!keys.empty()) text += fmt::format("duplicates = [{}]\n", fmt::join(keys, ", "));
+  return text;
+}
+
+}  // namespace
+
+std::string to_toml(const MeshSpec& spec) {
+  const std::vector<MeshSpec::Grid>& grids = spec.grids();
+  const MeshSpec::Grid& first = grids.front();
+  const bool has_grids = !first.name.empty();
+  std::string text;
+  if (!has_grids) text += line("mesh", first.mesh.to_string());
+  if (const auto size = spec.stated_world_size()) text += fmt::format("world_size = {}\n", *size);
+  if (!has_grids && first.rank_offset != 0)
+    text += fmt::format("rank_offset = {}\n", first.rank_offset);
+  if (!has_grids && first.ranks) text += line("rank_order", first.ranks->to_string());
+  text += routes_line(spec.routes());
+  text += list("transports", spec.transports());
+  text += line("same_as", spec.same_as());
+  text += list("silence", spec.silenced());
+  text += line("source", spec.provenance().source);
+  text += line("locator", spec.provenance().locator);
+  text += list("given", spec.provenance().given);
+  text += list("derived", spec.provenance().derived);
+  text += list("unknown", spec.provenance().unknown);
+  if (has_grids)
+    for (const MeshSpec::Grid& grid : grids)
+      text += fmt::format("\n[grids.{}]\n{}{}", grid.name, line("mesh", grid.mesh.to_string()),
+                          line("ranks", grid.ranks->to_string()));
+  if (!spec.lists().empty()) text += "\n[groups]\n";
+  for (const MeshSpec::Lists& lists : spec.lists()) {
+    std::vector<std::string> groups;
+    for (const RankSet& group : lists.groups) groups.push_back(group.to_string());
+    text += list(lists.name, groups);
+  }
+  for (const MeshSpec::FamilyOptions& entry : spec.options())
+    text += fmt::format("\n{}\n{}", header(entry.name, grids), options_as_toml(entry.options));
+  return text.starts_with('\n') ? text.substr(1) : text;
+}
+
+}  // namespace rankmesh
