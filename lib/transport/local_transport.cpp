@@ -43,8 +43,8 @@ class LocalTransport::MessageToItself final : public Pending {
     receive_.envelope = {call.out.count, call.tag, call.out.type};
     receive_.target = call.out.data;
     receive_.is_complete = call.operation == Operation::send;
-    // The receive comes first, so that the message needs no memory in between. If an earlier message
-    // is there, the receive gets that one, maybe into the memory that is sent.
+    // The receive comes first, so that the message needs no memory in between. If an earlier
+    // message is there, the receive gets that one, maybe into the memory that is sent.
     const bool sends_first = inbox.arrived(call.tag).has_value();
     if (!receive_.is_complete && !sends_first) receive();
     if (call.operation != Operation::recv) send({call.in.count, call.tag, call.in.type}, call.in);
