@@ -10,7 +10,7 @@
 
 namespace rankmesh::device {
 
-struct CapturedGraphs::State {
+struct CapturedGraphs::GraphState {
   std::mutex mutex;  // CUDA calls release() from one of its threads
   std::condition_variable changed;
   std::map<std::string, int> alive;
@@ -19,7 +19,7 @@ struct CapturedGraphs::State {
   // The user object of a capture. CUDA owns it and calls release() when the last graph
   // is destroyed.
   struct Token {
-    std::shared_ptr<State> state;
+    std::shared_ptr<GraphState> state;
     std::string name;
   };
 
@@ -76,7 +76,7 @@ bool is_captured(StreamRef stream) {
   return status == cudaStreamCaptureStatusActive;
 }
 
-CapturedGraphs::CapturedGraphs() : state_{std::make_shared<State>()}, count_{&state_->count} {}
+CapturedGraphs::CapturedGraphs() : state_{std::make_shared<GraphState>()}, count_{&state_->count} {}
 
 bool CapturedGraphs::note(StreamRef stream, const std::string& name) {
   if (!is_captured(stream)) [[likely]]
@@ -85,9 +85,9 @@ bool CapturedGraphs::note(StreamRef stream, const std::string& name) {
   const auto [last, is_new] = last_capture_.try_emplace(name, capture.number);
   if (!is_new && last->second == capture.number) return true;
   last->second = capture.number;
-  auto token = std::make_unique<State::Token>(State::Token{state_, name});
+  auto token = std::make_unique<GraphState::Token>(GraphState::Token{state_, name});
   cudaUserObject_t object = nullptr;
-  check(cudaUserObjectCreate(&object, token.get(), &State::release, 1,
+  check(cudaUserObjectCreate(&object, token.get(), &GraphState::release, 1,
                              cudaUserObjectNoDestructorSync),
         "cudaUserObjectCreate");
   {

@@ -33,9 +33,9 @@ struct ExchangeGuard::Exchange {
     CallDescriptor call{};
     std::int64_t is_async = 0;
   };
-  enum class Stage : std::uint8_t { waits, exchanges_calls, exchanges_counts, is_complete };
+  enum class ExchangeStage : std::uint8_t { waits, exchanges_calls, exchanges_counts, is_complete };
 
-  Stage stage = Stage::waits;
+  ExchangeStage stage = ExchangeStage::waits;
   std::uint64_t number = 0;
   Announced own;
   std::vector<Announced> all;       // one per member
@@ -55,7 +55,7 @@ class ExchangeGuard::PendingExchange final : public Pending {
       : guard_{guard}, exchange_{std::move(exchange)} {}
   bool test() override {
     guard_.advance();
-    if (exchange_->stage == Exchange::Stage::is_complete) return true;
+    if (exchange_->stage == Exchange::ExchangeStage::is_complete) return true;
     if (guard_.failure_ == nullptr) return false;
     guard_.has_thrown_ = true;
     std::rethrow_exception(guard_.failure_);
@@ -116,7 +116,7 @@ void ExchangeGuard::advance() {
       queue_.pop_front();
       if (compared->carry) compared->carry();
       compared->carry = nullptr;
-      compared->stage = Exchange::Stage::is_complete;
+      compared->stage = Exchange::ExchangeStage::is_complete;
     }
     if (!queue_.empty() && failure_ == nullptr && ++polls_ % polls_per_look == 0)
       look_for_departed();
@@ -139,19 +139,19 @@ bool ExchangeGuard::step(Exchange& c) {
     check(MPI_Test(&c.request, &done, MPI_STATUS_IGNORE), "MPI_Test");
     return done != 0;
   };
-  using Stage = Exchange::Stage;
-  if (c.stage == Stage::waits) {
+  using ExchangeStage = Exchange::ExchangeStage;
+  if (c.stage == ExchangeStage::waits) {
     c.all.resize(members);
     gather(&c.own, sizeof c.own, c.all.data());
-    c.stage = Stage::exchanges_calls;
+    c.stage = ExchangeStage::exchanges_calls;
   }
-  if (c.stage == Stage::exchanges_calls) {
+  if (c.stage == ExchangeStage::exchanges_calls) {
     if (!has_ended()) return false;
     compare(c);
     if (c.own_words.empty()) return true;
     c.all_words.resize(c.own_words.size() * members);
     gather(c.own_words.data(), c.own_words.size() * sizeof(CallWord), c.all_words.data());
-    c.stage = Stage::exchanges_counts;
+    c.stage = ExchangeStage::exchanges_counts;
   }
   if (!has_ended()) return false;
   compare_counts(c);
@@ -241,7 +241,7 @@ void ExchangeGuard::end_departed_call(std::vector<std::string> calls, std::strin
   throw error;
 }
 
-void ExchangeGuard::take(int from, const Note& note, std::string text) {
+void ExchangeGuard::take(int from, const GuardNote& note, std::string text) {
   const auto member = static_cast<std::size_t>(from);
   if (note.kind == NoteKind::departure)
     departures_[member] = {note.closed_after, std::move(text)};

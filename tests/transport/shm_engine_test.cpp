@@ -149,8 +149,9 @@ class Member {
     const int looks = static_cast<int>(own_() % 50);
     const std::uint64_t before = allocations;
     // The fast path may end in the middle. Then the operation has begun.
-    const shm::Outcome outcome =
-        tries_fast_path ? shm::run_small(engine_, random.progress, call, looks) : shm::Outcome::not_begun;
+    const shm::Outcome outcome = tries_fast_path
+                                     ? shm::run_small(engine_, random.progress, call, looks)
+                                     : shm::Outcome::not_begun;
     random.is_fast = outcome == shm::Outcome::complete;
     if (outcome == shm::Outcome::not_begun) engine_.begin(random.progress, call);
     allocated_ += allocations - before;

@@ -59,7 +59,7 @@ struct CallDescriptor {
   [[nodiscard]] std::int64_t rows_or_bytes() const {
     return static_cast<std::int64_t>(detail & 0xffffffffffff);
   }
-  /// Returns the bucket of a ShardedBuffer, counted from 1; 0 for calls without one.
+  /// Returns Call::bucket.
   [[nodiscard]] std::int64_t bucket() const {
     return has(along_axis) || has(user) ? 0 : rows_or_bytes();
   }

@@ -51,8 +51,8 @@ class RANKMESH_API CapturedGraphs {
   [[nodiscard]] bool holds(const std::string& name) const;
 
  private:
-  struct State;
-  std::shared_ptr<State> state_;
+  struct GraphState;
+  std::shared_ptr<GraphState> state_;
   const std::atomic<int>* count_;
   std::map<std::string, std::uint64_t> last_capture_;  // the last capture of each name
 };

@@ -31,33 +31,20 @@ struct BucketOptions {
 };
 
 /// Collects buffers, such as gradients, and reduces them over a group in collectives of about equal
-/// size. The collectives run while the program continues:
+/// size, which run while the program continues (docs/exchange.md):
 ///
 ///     Bucket bucket{mesh["dp"]};
 ///     for (layer : backwards(layers)) { layer.backward(); bucket.add(layer.gradient); }
 ///     bucket.wait();    // all gradients are averages now
 ///
-/// All members must add buffers of the same counts, types and kinds of memory in the same order. A
-/// collective is issued by the call of add() that fills it. Therefore all ranks issue the
-/// collective at the same position among their other operations. A round ends with wait(). In the
-/// first round, the members compare the buffers of each collective. In later rounds, every member
-/// must add the same buffers as in the first round.
+/// All members must add buffers of the same counts, types and kinds of memory in the same order, in
+/// each round the same. A collective is issued by the call of add() that fills it, or when the
+/// type, the kind of memory or the form of add() changes. A round ends with wait().
 ///
-/// add() with one argument reduces with all_reduce: all members get the result. With two arguments,
-/// it reduces with reduce_scatter: each member gets its Slice of the result, whether or not the
-/// number of elements can be divided by the size of the group.
-///
-/// Cost: one asynchronous all_reduce or reduce_scatter per `bytes` bytes. A new collective also
-/// begins if the type or the kind of memory changes, or if the program uses the other form of
-/// add(). In the first round, each collective is preceded by a blocking all_reduce of 16 bytes.
-/// Buffers are copied into the memory of the collective, and the results are copied back. If a
-/// collective has a single buffer, the buffer is not copied, unless a reduce_scatter cannot divide
-/// it evenly. The memory of the collectives is reused in the next round.
-///
-/// On host memory, the operations make progress in Mesh::progress() (see Work). On device memory,
-/// the copies run on `BucketOptions::stream`, and the collective runs on the group's own stream.
-/// The program's stream can therefore compute at the same time. Thread safety: the rules of the
-/// group apply.
+/// Cost: one asynchronous all_reduce or reduce_scatter per `bytes` bytes, and in the first round a
+/// blocking all_reduce of 32 bytes before it. Buffers are copied into the memory of the collective
+/// and back, unless a collective has a single buffer that can be divided evenly. The memory is
+/// reused in the next round. Thread safety: the rules of the group apply.
 class RANKMESH_API Bucket {
  public:
   /// Creates a bucket. Local.

@@ -58,13 +58,8 @@ struct StoredTensor {
 /// Writes tensors to the new folder `root`/`name`, and then makes the symbolic link `root`/latest
 /// refer to it. The link is replaced by a rename after all ranks have written their data to disk
 /// (fsync), so a crash at any time leaves the previous checkpoint loadable. The folder must be on a
-/// file system that all ranks share. Collective over the group; blocks.
-///
-/// The folder has files `model-00001-of-00002.safetensors`, ... in the format of safetensors, which
-/// contain whole tensors without gaps, an index `model.safetensors.index.json`, and `manifest.json`
-/// with checksums of all pieces (see docs/checkpoints.md). All ranks write: a tensor of more than 4
-/// MiB is divided into pieces of 4 MiB or a little more, and the pieces are distributed over the
-/// ranks.
+/// file system that all ranks share. docs/checkpoints.md describes the files, which all ranks
+/// write. Collective over the group; blocks.
 /// @param root  The folder of all checkpoints. It is created if it does not exist.
 /// @param name  The name of the new folder, for example `step-1000`.
 /// @throws UsageError if a name is empty or occurs twice, or if a source does not fit its place.

@@ -25,26 +25,18 @@ struct ControlQueueOptions {
   std::int64_t slot_bytes = 4096;
 };
 
-/// A queue with one writer. Every other member reads each message once and in order. For example, a
-/// serving engine can send each step to its workers through a control queue. Unlike a broadcast,
-/// write() does not wait for the readers while the queue has free slots. A reader can check for a
-/// message without waiting (try_read()).
+/// A queue with one writer, whose messages every other member reads once and in order. For example,
+/// a serving engine sends each step to its workers through it. docs/exchange.md describes it.
+/// Unlike a broadcast, write() does not wait for the readers while the queue has free slots, and a
+/// reader can check for a message without waiting (try_read()).
 ///
-/// Readers on the writer's node read the messages from a ring in shared memory. Readers on other
-/// nodes, called remote readers, receive each message through MPI. Messages to other nodes that
-/// exceed MPI's eager limit (some KiB) make progress only while the writer calls rankmesh or MPI.
+/// Cost on the writer's node: one copy into shared memory, and one copy out of it per reader,
+/// without system calls. Cost between nodes: one message of MPI per reader; the writer keeps a copy
+/// until all of them have received it. Memory: one segment of about `slots` times `slot_bytes`
+/// bytes.
 ///
-/// Cost in shared memory: the writer copies each message once, and each reader copies it once,
-/// without system calls. Cost between nodes: the writer sends one message to each remote reader,
-/// and keeps a copy of the message until all readers have received it. vLLM's message queue also
-/// sends to each remote reader. Readers do not forward messages, because other readers would then
-/// have to wait until the forwarding reader reads. Memory: one segment of about `slots` times
-/// `slot_bytes` bytes (see SharedSegment).
-///
-/// While a rank waits for a message or a free slot, it first spins briefly, then yields its core,
-/// and then sleeps for 50 us at a time. It does not spin if the writer's node has fewer cores than
-/// members of the queue. Asynchronous operations of the mesh make progress during the wait.
-/// Move-only. Thread safety: the rules of the mesh apply.
+/// While a rank waits, asynchronous operations of the mesh make progress. Move-only. Thread safety:
+/// the rules of the mesh apply.
 class RANKMESH_API ControlQueue {
  public:
   /// Opens the queue. Collective over the group; blocks. Cost: one discovery of the nodes, one

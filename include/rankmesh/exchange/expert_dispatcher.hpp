@@ -90,14 +90,9 @@ class RANKMESH_API ExpertRoute {
   std::shared_ptr<const OnDevice> on_device_;
 };
 
-/// Implements expert parallelism in one group. The dispatcher sends the row of each token to the
-/// ranks of the experts that a router has chosen for the token. Afterwards, combine() returns the
-/// weighted sum of the experts' results to the rank of the token.
-///
-/// Tokens are rows of H elements (float32, float16, bfloat16 or float64). This rank has T tokens. T
-/// may differ between ranks and may be 0. Each token has k choices of an expert. Rows for experts
-/// on the same rank are copied directly. All other rows are copied once by the sender and once by
-/// the receiver. With one slot per rank, the receiver does not copy.
+/// Implements expert parallelism in one group: sends the row of each token to the ranks of the
+/// experts that a router has chosen for it. Afterwards, combine() returns the weighted sum of the
+/// experts' results to the rank of the token. docs/experts.md describes the memory, too.
 ///
 /// ```
 /// ExpertDispatcher experts{mesh["ep"], ExpertMap::contiguous(64, mesh["ep"].size())};
@@ -108,17 +103,10 @@ class RANKMESH_API ExpertRoute {
 /// experts.combine(route, rows, weights, out);       // weights: T x 2; out: T x H
 /// ```
 ///
-/// All functions except map() and reserve() are collective over the group. On host memory, they
-/// block. On device memory, all but route() are queued on the stream; route() waits for the stream,
-/// because the host sorts the choices. Use the same stream for all calls, or order the streams by
-/// events. Device memory is supported only if rankmesh was built with nvcc.
-///
-/// Memory: one row of scratch memory for each row that is sent or received, and the lists of the
-/// routes. The dispatcher keeps this memory and enlarges it when necessary; reserve() allocates the
-/// scratch memory in advance. Device memory is enlarged in the order of the stream, so neither the
-/// host nor another stream waits. route() on device memory also needs page-locked host memory for
-/// the lists; when this memory grows (in powers of two), the host may wait for the device. The
-/// destructor may wait for the device too. Thread safety: the rules of the group apply.
+/// Rows have H elements (float32, float16, bfloat16 or float64). The number T of this rank's tokens
+/// may differ between ranks and may be 0. All functions except map() and reserve() are collective
+/// over the group. On host memory, they block. On device memory, all but route() are queued on the
+/// stream. Thread safety: the rules of the group apply.
 class RANKMESH_API ExpertDispatcher {
  public:
   /// Creates a dispatcher. Collective over the group; blocks. Cost: one all-reduce of 32 bytes,

@@ -39,11 +39,10 @@ struct LockstepOptions {
   std::int64_t multiple = 1;  ///< See `sizes`.
 };
 
-/// Lets data-parallel ranks agree on each step. Data-parallel ranks can share collectives, for
-/// example the collectives of expert parallelism. All ranks must issue the shared collectives
-/// equally often and with the same sizes, even if the ranks have different amounts of work. Before
-/// each step, the ranks agree on the step with one small all_reduce. A rank without tokens then
-/// runs the step on dummy tokens, so that the other ranks do not wait for it in a collective.
+/// Lets data-parallel ranks agree on each step (docs/exchange.md). If they share collectives, for
+/// example those of expert parallelism, all of them must issue these equally often and with the
+/// same sizes, although they have different amounts of work. A rank without tokens runs the step on
+/// dummy tokens.
 ///
 /// ```
 /// Lockstep lockstep{mesh["dp"], {.sizes = {8, 16, 32}}};
@@ -54,19 +53,6 @@ struct LockstepOptions {
 ///   if (step.padded > 0) model.run(step.is_dummy ? dummy : batch, step.padded, step.mode);
 /// }
 /// ```
-///
-/// For n ranks, the all_reduce computes the maximum of each of n + 6 integers of 64 bits, in
-/// host memory:
-///
-/// | word       | value of a rank                           | maximum over the ranks            |
-/// |------------|-------------------------------------------|-----------------------------------|
-/// | 0, 1       | hash h of the options, and ~h             | shows if all options are equal    |
-/// | 2, 3       | number of the step, and its complement    | shows if all are in the same step |
-/// | 4 .. n+3   | rank r: its tokens in word 4 + r; else 0  | the tokens of each rank           |
-/// | n+4        | 255 - mode; 0 without tokens              | 255 - lowest mode                 |
-/// | n+5        | 0 if done and without tokens, else 1      | 0 if this is the last step        |
-///
-/// A rank whose proposal is invalid sends the largest integer in words 0 to 3.
 ///
 /// Thread safety: the rules of the group apply.
 class RANKMESH_API Lockstep {

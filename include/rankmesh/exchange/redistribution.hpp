@@ -73,7 +73,8 @@ struct RedistributionOptions {
 };
 
 /// Carries out a TransferPlan as often as the program likes: for example, it moves the weights of
-/// a training mesh to a serving mesh after each step.
+/// a training mesh to a serving mesh after each step. docs/redistribution.md describes how elements
+/// move in host memory and in device memory, their types and sums, and the memory that this takes.
 ///
 /// ```
 /// const auto from = TensorPlacement::parse("[4096,1024] f32 @ tp=8 : (tp, _)");
@@ -82,49 +83,11 @@ struct RedistributionOptions {
 /// for (step ...) { ...; move.start(weights, served).wait(); }
 /// ```
 ///
-/// The ranks of the plan are the members of the group, in group order, so meshes that overlap, are
-/// disjoint or have different sizes are described by placements on the ranks of one group. All
-/// tensors of the plan move together: what a rank sends to another one for all tensors is packed
-/// into common messages. Messages whose elements are contiguous in memory are not copied.
-///
-/// Ranks of a node that can read each other's memory send no elements: the receiver copies them
-/// from the source of the sender to their places. If the runs in the source are shorter than 2 KiB
-/// on average, the sender packs them first. This holds for pairs of ranks that exchange 8 KiB or
-/// more, for plans without partial sums, and if `memory` is at least 16 KiB per rank of the group.
-/// RANKMESH_SINGLE_COPY=off prevents it.
-///
-/// Order: the messages have tags of their own, so other operations of the group may run at the same
-/// time, and several redistributions may be in flight. Members need not start them in the same
-/// order.
-///
-/// Device memory: with `kind = MemoryKind::device`, NCCL carries the messages on the group's own
-/// stream, in rounds of at most 256 sends and receives per rank. The two ranks of a message have it
-/// in the same round. Elements are sent and received in place if they are contiguous and belong to
-/// a tensor of which the two ranks exchange 64 KiB or more, and if they are not in symmetric
-/// memory. Memory that the program has registered with the NCCL communicator itself must not be
-/// passed. Other elements are copied on the device: runs of at most 16 KiB by a kernel, 64
-/// sequences of runs at equal distances in one launch; longer runs, and all runs in builds without
-/// nvcc, by one copy in two dimensions for each sequence. Types are not converted, and partial sums
-/// are refused. start() queues everything, so the host does not wait, unless NCCL connects two
-/// ranks that have not exchanged messages before. Several transfers of one object may be in flight.
-/// All members must issue the operations of the group on device memory in the same order, and
-/// transfers are among these operations.
-///
-/// Types: floats are converted if the types of the places differ. A message has the smaller one of
-/// both types. The conversion rounds to the nearest value, ties to even; a float64 that becomes a
-/// 16-bit or 8-bit float is rounded to float32 first. Partial sums move in the type of the source,
-/// and are added up in the wider type, at least float32; the sum is rounded once. Elements are
-/// added in an order that depends on the plan only, so a repeated transfer gives the same bits.
-///
-/// Cost: one message per pair of ranks, or one per MiB or `memory` / 8 bytes; or two of 48 bytes
-/// for a pair that reads directly, or for each packed piece. Memory: `memory` bytes at most, and
-/// 128 KiB for direct reads, 16 bytes per tensor, 8 bytes per tensor and rank that exchanges
-/// elements of it with this one, lists for each different pair of places, 56 bytes and the strides
-/// per source and target if strides are passed, and four or eight bytes per element of this rank's
-/// target if partial sums are converted. All is allocated by the first start() at the latest, or by
-/// the first one with strides; later transfers allocate only a few objects per message. Device
-/// memory for messages is freed after the last transfer that uses it, and the host does not wait
-/// for that. Move-only. Thread safety: the rules of the group apply.
+/// The ranks of the plan are the members of the group, in group order. All tensors of the plan move
+/// together. The messages have tags of their own, so other operations of the group and other
+/// redistributions may run at the same time, and members need not start them in the same order. In
+/// device memory, transfers belong to the operations of the group, which all members issue in the
+/// same order. Move-only. Thread safety: the rules of the group apply.
 class RANKMESH_API Redistribution {
  public:
   /// Creates a redistribution. Collective over the group; blocks. Cost: one all_reduce of 40 bytes,
@@ -147,24 +110,19 @@ class RANKMESH_API Redistribution {
   Redistribution& operator=(Redistribution&&) noexcept;
 
   /// Starts a transfer. Collective over the ranks that send or receive elements; does not block.
-  /// This rank's own elements are copied at once. In device memory, everything is queued on a
-  /// stream instead; see Work. The memory must stay valid until the transfer is complete. If the
-  /// transfer fails, the source is unchanged, and the target may hold any values. Other ranks may
-  /// then still read the source: what they read of it later makes their transfers fail.
+  /// The memory must stay valid until the transfer is complete. If the transfer fails, the source
+  /// is unchanged, and the target may hold any values.
   /// @param source  This rank's part of each tensor, in the order of the plan.
   /// @param target  This rank's part of each tensor. It must not overlap the sources.
   /// @param stream  For device memory: the transfer runs after the work that the stream holds now.
-  /// @throws UsageError if the number, the size, the strides or the type of the memory is wrong, if
-  /// source and target of a tensor overlap, if an earlier transfer of this object in host memory is
-  /// in flight, if the stream is being captured, or if `kind` is device memory and the memory is on
-  /// the host. Nothing was sent.
-  /// @throws UnsupportedError if the memory is on a device and `kind` is host memory. Nothing was
-  /// sent.
+  /// @throws UsageError if the memory does not fit the plan or the options, if source and target of
+  /// a tensor overlap, if a transfer of this object in host memory is in flight, or if the stream
+  /// is being captured. UnsupportedError if the memory is on a device and `kind` is host memory.
+  /// Nothing was sent.
   /// @throws ClosedError if the mesh is closed or the group is broken.
-  /// @throws CudaError if the device has no memory for messages. Nothing was sent, and start() may
-  /// be called again; the other members wait meanwhile.
-  /// @throws NcclError if NCCL fails, or TimeoutError if NCCL connects two ranks and one of them
-  /// does not come. The group is broken afterwards.
+  /// @throws CudaError if the device has no memory for messages; start() may be called again.
+  /// @throws NcclError if NCCL fails, or TimeoutError if a rank does not come when NCCL connects
+  /// two ranks. The group is broken afterwards.
   [[nodiscard]] Work start(std::span<const TensorSource> source,
                            std::span<const TensorTarget> target, StreamRef stream = {});
   /// Does the same for a plan of a single tensor.

@@ -22,45 +22,19 @@ namespace rankmesh::exchange {
 
 /// Divides tensors over the members of a group, for sharded data parallelism: the weights, the
 /// gradients and the state of the optimizer of a model are ShardedBuffers with the same division.
-/// Tensors are numbered from 0. Each number may stand for a single tensor or for all tensors of a
-/// layer.
+/// docs/sharded.md has a program, and describes the buckets, their memory and their collectives.
 ///
-/// Neighbouring tensors are combined in buckets of about equal size. Each bucket is padded so that
-/// it can be divided evenly, and so that tensors and parts begin at multiples of 16 bytes. Each
-/// member owns an equal part of each bucket, which mine() returns. A tensor is *whole* on a member
-/// that has all of its elements.
+/// Tensors are numbered from 0. Neighbouring tensors are combined in buckets of about equal size,
+/// which are padded so that each member owns an equal part of each bucket, mine(). A tensor is
+/// *whole* on a member that has all of its elements.
 ///
-///     ShardedBuffer<float> weights{mesh["dp"], sizes};          // sizes[l]: elements of layer l
-///     auto gradients = weights.like();
-///     auto momentum = weights.like();
-///     for (step ...) {
-///       for (l = 0; l < layers; ++l) { forward(l, weights.gather(l)); weights.release(l); }
-///       for (l = layers - 1; l >= 0; --l) {
-///         backward(l, weights.gather(l), gradients.local(l));   // adds to the gradient
-///         weights.release(l);
-///         gradients.reduce(l);
-///       }
-///       for (b = 0; b < weights.buckets(); ++b)
-///         optimize(weights.mine(b), gradients.mine(b), momentum.mine(b));
-///       weights.changed();
-///     }
-///
-/// This is ZeRO-3 (arXiv 1910.02054). With `keep_whole = true` for the weights, the same program is
-/// ZeRO-2: all weights stay on each member, and changed() gathers them. With `keep_whole = true`
-/// for the gradients too, it is ZeRO-1.
-///
-/// The collectives run while the program continues: one all_gather or reduce_scatter for each
-/// bucket. gather() issues the all_gather of the next buckets in advance, in the direction in which
-/// the program goes through the buckets. reduce() issues the reduce_scatter of a bucket when all
-/// its tensors have been reduced. On host memory, the operations make progress in Mesh::progress()
-/// (see Work). On device memory, they run on the group's own stream. If a function below waits, the
-/// stream in `ShardedBufferOptions::stream` waits for the operations, and the host does not.
+/// gather() issues the all_gather of the next buckets in advance, and reduce() the reduce_scatter
+/// of a bucket whose tensors have all been reduced. They run while the program continues. If a
+/// function waits in device memory, the stream in `ShardedBufferOptions::stream` waits, and the
+/// host does not.
 ///
 /// All members must make the same calls in the same order, except for load(), bytes(), tensors()
-/// and buckets(). Which collectives are issued, and by which call, depends only on this order.
-/// Without `keep_whole`, memory for the whole tensors of 1 + `prefetch` buckets is allocated when
-/// it is first needed, and is then reused. More memory is allocated only if the program uses the
-/// whole tensors of more buckets at the same time. Thread safety: the rules of the group apply.
+/// and buckets(). Thread safety: the rules of the group apply.
 /// @tparam kind  Whether the memory is on the host or on the current device.
 template <Element T, MemoryKind kind = MemoryKind::host>
 class ShardedBuffer {

@@ -34,16 +34,13 @@ RANKMESH_API void check_replicas(Mesh& mesh, const std::vector<ReplicaBuffer>& b
 /// bytes of a struct are compared too. A rank without a group in a family skips it.
 ///
 /// Collective over this rank's groups in the families; blocks. Cost: one hash (XXH3) of the
-/// values, and one all_gather of 24 bytes per family. If the values differ, there is also one
-/// broadcast of the first buffer that differs, and the function needs temporary memory of the size
-/// of this buffer.
+/// values, and one all_gather of 24 bytes per family; if the values differ, one broadcast of the
+/// first buffer that differs.
 /// @param values  One host buffer, or a list of host buffers.
 /// @param name    What the values are called in the message.
-/// @throws MismatchError on all members of each group whose members differ. The function assumes
-/// that the values that most members hold are right. If there is no majority, for example in a
-/// group of two members, the message compares the values of each member with those of the earlier
-/// members. For each rank with other values, the message gives the coordinates of the rank, the
-/// first element that differs, both values of this element, and the number of elements that differ.
+/// @throws MismatchError on all members of each group whose members differ. For each rank whose
+/// values are not those of the majority, the message gives its coordinates, the first element that
+/// differs, both values of it, and the number of elements that differ (docs/helpers.md).
 /// @throws UnknownName if a family does not exist.
 template <Buffers Values>
 void check_equal(Mesh& mesh, const Values& values, const FamilyNames& families,

@@ -34,13 +34,10 @@ struct Assignment {
 /// Assigns each coordinate to a rank of its own so that the sum of the kept bytes is as large as
 /// possible. Coordinates that need the same bytes of the same ranks are merged first, and so are
 /// ranks that hold the same. If at most 1,024 different coordinates and 1,024 different ranks are
-/// left, the result is optimal, and gap() is 0. The time is then proportional to the cube of their
-/// number. Otherwise an auction finds an assignment whose gap() is usually 0 too. Local. The
-/// result depends only on the arguments.
-///
-/// Sources: shortest augmenting paths: Jonker and Volgenant, "A shortest augmenting path algorithm
-/// for dense and sparse linear assignment problems" (1987). Auction: Bertsekas, "The auction
-/// algorithm: a distributed relaxation method for the assignment problem" (1988).
+/// left, the result is optimal (shortest augmenting paths, by Jonker and Volgenant), and gap() is
+/// 0. The time is then proportional to the cube of their number. Otherwise an auction (Bertsekas)
+/// finds an assignment whose gap() is usually 0 too. Local. The result depends only on the
+/// arguments.
 /// @param coordinates  The number of coordinates, at most `ranks`.
 /// @param held  Pairs that are not listed hold 0 bytes.
 /// @throws UsageError if there are more coordinates than ranks, if a number is out of range, or if

@@ -21,34 +21,16 @@
 namespace rankmesh {
 
 /// The place of a tensor. It says which ranks of the world have which elements of the tensor, and
-/// where these elements lie in the memory of a rank. It is written as one line:
+/// where these elements lie in the memory of a rank. It is written as one line, whose grammar is in
+/// docs/transfer.md:
 ///
 ///     [16384,53248] bf16 @ pp=2,dp=4,tp=8 : (_, tp)
 ///
-///     place   := shape type '@' mesh [ on ] [ at ] ':' '(' [ axis { ',' axis } ] ')' { sum }
-///     shape   := '[' [ size { ',' size } ] ']'
-///     type    := bf16 | f16 | f32 | f64 | f8_e4m3 | f8_e5m2 | i8 | u8 | i16 | ... | u64
-///     mesh    := a mesh string, see MeshString
-///     on      := 'on' ranks                 a list such as 0-3,8: rank i of the mesh is entry i
-///     at      := 'at' fixed { ',' fixed }   only these ranks of the mesh have the tensor
-///     fixed   := name '=' coordinate
-///     axis    := segment { '+' segment }    stored one after the other on each rank
-///     segment := [ extent ':' ] share       the extent may be left out if there is one segment
-///     extent  := size                       the indices that follow the previous segment
-///              | first '-' last             these indices
-///     share   := '_' | split { '*' split }  '_': every rank has all; else divided in this order
-///     split   := name [ ':' rule ]          a dimension of the mesh
-///     rule    := even | ceil | cyclic [ '(' size ')' ] | sizes '(' size { ',' size } ')'
-///              | lists '(' list { ';' list } ')'
-///     list    := '_' | range { ',' range }  one per coordinate, such as 0-3,8; '_' is empty
-///     sum     := 'sum' '(' name ')'         partial sums along this dimension
-///
 /// Ranks that differ only along dimensions that are not mentioned have the same elements
 /// (replicas). Ranks that differ along the dimension of a `sum` have partial sums. All dimensions
-/// must be in one view of the mesh, and each divides at most one axis.
-///
-/// In the memory of a rank, its elements form a dense row-major array of the shape local_shape().
-/// Along an axis, the elements are in the order of runs().
+/// must be in one view of the mesh, and each divides at most one axis. In the memory of a rank, its
+/// elements form a dense row-major array of the shape local_shape(). Along an axis, the elements
+/// are in the order of runs().
 ///
 /// A place is immutable and cheap to copy, and several threads can use it. All functions are local
 /// and do not call MPI.

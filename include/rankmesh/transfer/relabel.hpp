@@ -41,11 +41,9 @@ struct RelabelOptions {
 };
 
 /// Permutes the ranks of a new mesh so that the cost of the bytes that have to move to them is as
-/// small as possible. For example, if the new mesh is a rotation of the old ranks, nothing has to
-/// move afterwards. Bytes have the type of the messages (see message_type()); a rank that holds a
-/// partial sum counts as a holder of the element, although the other terms of the sum have to move.
-/// See assign_ranks() for the algorithms: the result is optimal if the new mesh has at most 1,024
-/// ranks. Local; the result depends only on the arguments, so all ranks get the same one. The
+/// small as possible, as assign_ranks() finds it (docs/redistribution.md has an example). Bytes
+/// have the type of the messages; a rank that holds a partial sum counts as a holder of the
+/// element. Local; the result depends only on the arguments, so all ranks get the same one. The
 /// program must create the new mesh on these ranks, for example with Mesh's option `reorder` or in
 /// a mesh file.
 /// @throws UsageError if the shapes of a tensor differ, if a weight is negative or the weights are

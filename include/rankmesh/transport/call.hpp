@@ -49,8 +49,8 @@ struct Call {
   /// contains the first pieces of all members, then the second pieces of all members, and so on.
   /// Only all_gather, gather, reduce_scatter and scatter without Blocks use `rows`.
   std::int64_t rows = 1;
-  /// The bucket of a ShardedBuffer that the call gathers or reduces, counted from 1; 0 for other
-  /// calls. It is used only in texts and in comparisons of calls. A call of a bucket has neither
+  /// Which of the caller's buckets the call moves, counted from 1; 0 if the caller does not number
+  /// them. It is used only in texts and in comparisons of calls. A call with a number has neither
   /// Blocks nor rows.
   std::int64_t bucket = 0;
   /// If `user` is not null, it replaces `reduction`, and the counts of the buffers are in bytes.

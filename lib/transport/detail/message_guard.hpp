@@ -18,10 +18,10 @@
 
 namespace rankmesh::detail {
 
-/// Compares the two ends of each message. Each end sends a header to the other one: operation, type,
-/// count and tag. The data move only when both ends have the header of the other one. Therefore a
-/// send ends only after the receiver has called recv. Headers with the same tag are matched in the
-/// order of the calls, as MPI matches the messages themselves.
+/// Compares the two ends of each message. Each end sends a header to the other one: operation,
+/// type, count and tag. The data move only when both ends have the header of the other one.
+/// Therefore a send ends only after the receiver has called recv. Headers with the same tag are
+/// matched in the order of the calls, as MPI matches the messages themselves.
 ///
 /// There is no helper thread: comparisons make progress when one of them is tested.
 class MessageGuard final : public CallGuard {

@@ -13,14 +13,14 @@ extern const Algorithm all_gather, all_gather_v, all_reduce_flat, all_reduce_spl
 
 namespace {
 
-struct Row {
+struct AlgorithmRow {
   Choices choices;
   const Algorithm* small = nullptr;
   const Algorithm* of_blocks = nullptr;
 };
 
 // In the order of Operation.
-constexpr std::array<Row, operation_count> rows{{
+constexpr std::array<AlgorithmRow, operation_count> rows{{
     {{&barrier}, &barrier},
     {{&symmetric_broadcast, &broadcast}, &broadcast},
     {{&direct_reduce, &reduce}, &reduce},
@@ -40,7 +40,7 @@ constexpr std::array<Row, operation_count> rows{{
 }};
 
 template <class Column>
-constexpr auto column(Column Row::*which) {
+constexpr auto column(Column AlgorithmRow::*which) {
   std::array<Column, operation_count> all{};
   for (std::size_t o = 0; o < operation_count; ++o) all[o] = rows[o].*which;
   return all;
@@ -48,9 +48,10 @@ constexpr auto column(Column Row::*which) {
 
 }  // namespace
 
-constexpr std::array<Choices, operation_count> algorithms = column(&Row::choices);
-constexpr std::array<const Algorithm*, operation_count> small_algorithms = column(&Row::small);
+constexpr std::array<Choices, operation_count> algorithms = column(&AlgorithmRow::choices);
+constexpr std::array<const Algorithm*, operation_count> small_algorithms =
+    column(&AlgorithmRow::small);
 constexpr std::array<const Algorithm*, operation_count> algorithms_of_blocks =
-    column(&Row::of_blocks);
+    column(&AlgorithmRow::of_blocks);
 
 }  // namespace rankmesh::shm

@@ -55,13 +55,13 @@ class RANKMESH_API Abort {
                    const IsInGraphs& is_in_graphs = {}) noexcept;
 
  private:
-  struct State;
+  struct AbortState;
   void begin(std::shared_ptr<Communicator::Native> native, ncclComm_t handle);
   void begin_late_children();
 
   const Library* library_ = nullptr;
   int device_ = 0;
-  std::shared_ptr<State> state_;
+  std::shared_ptr<AbortState> state_;
 };
 
 }  // namespace rankmesh::nccl

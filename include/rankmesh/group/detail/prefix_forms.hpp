@@ -27,8 +27,9 @@ class PrefixForms : public OperationForms<operation> {
   void prefix(M& values, R& reduction) {
     if constexpr (!std::same_as<std::remove_cvref_t<R>, ReduceOp>)
       this->run_user(values, values, reduction, Commutative::no);
-    else if (is_complex_product<M>(reduction))
-      this->run_user(values, values, product, Commutative::no);
+    else if constexpr (is_complex<std::ranges::range_value_t<M>>)
+      reduction == ReduceOp::prod ? this->run_user(values, values, product, Commutative::no)
+                                  : this->run(values, {.reduction = reduction});
     else
       this->run(values, {.reduction = reduction});
   }
@@ -36,8 +37,10 @@ class PrefixForms : public OperationForms<operation> {
   WorkOn<M> start_prefix(M&& values, R& reduction) {
     if constexpr (!std::same_as<std::remove_cvref_t<R>, ReduceOp>)
       return this->start_user(std::forward<M>(values), reduction, Commutative::no);
-    else if (is_complex_product<M>(reduction))
-      return this->start_user(std::forward<M>(values), product, Commutative::no);
+    else if constexpr (is_complex<std::ranges::range_value_t<M>>)
+      return reduction == ReduceOp::prod
+                 ? this->start_user(std::forward<M>(values), product, Commutative::no)
+                 : this->start(std::forward<M>(values), {.reduction = reduction});
     else
       return this->start(std::forward<M>(values), {.reduction = reduction});
   }
@@ -45,10 +48,6 @@ class PrefixForms : public OperationForms<operation> {
  private:
   // MPI and shared memory know complex numbers as pairs of floats, which have no product.
   static constexpr std::multiplies<> product{};
-  template <class M>
-  static bool is_complex_product(ReduceOp op) {
-    return is_complex<std::ranges::range_value_t<M>> && op == ReduceOp::prod;
-  }
 };
 
 }  // namespace detail
