@@ -113,8 +113,8 @@ void set_abort_flag(Comm& comm);
 // communicator.
 void cancel_run(Comm& comm);
 // NCCL joins the thread of a group that does not block when a communicator of the group is used
-// again (ncclCommEnsureReady and ncclGroupJobComplete; init.cc of 2.21.5, lines 281-303). Until then
-// the group stays that of the thread which began it. A poll joins it from 2.26.2 on only
+// again (ncclCommEnsureReady and ncclGroupJobComplete; init.cc of 2.21.5, lines 281-303). Until
+// then the group stays that of the thread which began it. A poll joins it from 2.26.2 on only
 // (ncclCommGetAsyncError; init.cc of 2.26.5, lines 2233-2237, of 2.25.1 without them).
 void join_run(Comm& comm);
 bool polls_join();

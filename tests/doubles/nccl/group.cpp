@@ -182,15 +182,14 @@ bool has_outstanding(const Group& group) {
 }
 
 // Whether the helper thread of the latest group is not joined yet (comm.hpp, join_run()). Its mode,
-// ncclGroupBlocking, is still that of this thread, and another group overwrites its job, so that the
-// next call on a communicator of the first one joins the wrong thread (group.cc of 2.21.5, lines
-// 47-51, 380-430). Destructions and aborts are launched all the same (2.25.1: line 49).
+// ncclGroupBlocking, is still that of this thread, and another group overwrites its job, so that
+// the next call on a communicator of the first one joins the wrong thread (group.cc of 2.21.5,
+// lines 47-51, 380-430). Destructions and aborts are launched all the same (2.25.1: line 49).
 Outcome find_unjoined(const Group& ended) {
   if (!has_one_queue() || !ended.latest || ended.latest->joined) return {};
   const auto is_of = [&](bool blocks) {
-    return std::any_of(ended.jobs.begin(), ended.jobs.end(), [&](const Job& job) {
-      return !job.local && job.blocking == blocks;
-    });
+    return std::any_of(ended.jobs.begin(), ended.jobs.end(),
+                       [&](const Job& job) { return !job.local && job.blocking == blocks; });
   };
   if (is_of(true))
     return failed(ncclInvalidArgument,
