@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/detail/patience.hpp"
 #include "detail/control_plane.hpp"
 #include "detail/open_parts.hpp"
 
@@ -16,15 +17,6 @@ namespace {
 constexpr const char* deadlock_hint =
     "make the calls of groups, and of meshes, that share ranks in the same order on all of them";
 constexpr const char* ended_hint = "check why that rank ended";
-// A wait asks the other members twice. The first time is at most `longest_lead` before the
-// deadline, so that they can answer in time. The second time is at the deadline, to find out what
-// they do then.
-constexpr double longest_lead = 0.5;
-constexpr Deadline::Duration first_grace{0.1};
-constexpr Deadline::Duration second_grace{0.3};
-constexpr Deadline::Duration stall_grace{0.5};
-constexpr Deadline::Duration departure_grace{0.1};
-constexpr std::int64_t check_interval = 100'000'000;  // nanoseconds
 constexpr std::size_t checks_at_once = 16;
 
 RankStatus status_in(const std::vector<StatusOfRank>& ranks, int member) {
@@ -32,7 +24,10 @@ RankStatus status_in(const std::vector<StatusOfRank>& ranks, int member) {
   return found == ranks.end() ? RankStatus{} : found->status;
 }
 
-double stall_lead(double stall) { return std::min(stall_grace.count(), stall / 2); }
+double stall_lead(double stall) { return std::min(patience().before_stall.count(), stall / 2); }
+
+// In nanoseconds.
+std::int64_t check_interval() { return static_cast<std::int64_t>(patience().check.count() * 1e9); }
 
 // Returns the wait for the members of another mesh. No wait of these members has its key.
 WaitPoint seen_from_another_mesh(const WaitPoint& point) {
@@ -73,7 +68,7 @@ void LongWait::look() {
 
 void LongWait::begin() {
   begin_ = NodeBoard::now();
-  next_check_ = next_deadlock_check_ = begin_ + check_interval;
+  next_check_ = next_deadlock_check_ = begin_ + check_interval();
   if (state_.control == nullptr) return;
   next_stall_ = state_.control->stall.count();
   published_.emplace(state_.board(), wait_of_point());
@@ -119,7 +114,7 @@ void LongWait::receive_answers() {
 void LongWait::hear() {
   const Verdict* departure = state_.hear(point_);
   if (departure == nullptr) return;
-  if (!departure_end_) departure_end_ = Deadline{departure_grace};
+  if (!departure_end_) departure_end_ = Deadline{patience().part_of_leaver};
   if (departure_end_->passed()) state_.throw_verdict(point_, *departure);
 }
 
@@ -179,7 +174,7 @@ LongWait::Members LongWait::members() const {
 // before it failed, so the condition of the wait is polled for another moment.
 void LongWait::look_for_failures() {
   if (local_.empty() || NodeBoard::now() < next_check_) return;
-  next_check_ = NodeBoard::now() + check_interval;
+  next_check_ = NodeBoard::now() + check_interval();
   const auto has_failed = [&](int member) {
     return state_.board()->has_failed(state_.in_mesh(member));
   };
@@ -199,7 +194,7 @@ void LongWait::look_for_failures() {
 void LongWait::look_for_deadlock() {
   if (!point_.needed || local_.empty() || NodeBoard::now() < next_deadlock_check_) return;
   if (deadlock_) throw_deadlock();
-  next_deadlock_check_ = NodeBoard::now() + check_interval;
+  next_deadlock_check_ = NodeBoard::now() + check_interval();
   if (!deadlock_watch_) deadlock_watch_.emplace(*state_.board());
   published_->need(state_.in_mesh(point_.needed()));
   deadlock_ = deadlock_watch_->look(state_.names.of_mesh());
@@ -251,9 +246,12 @@ void LongWait::look_for_stall() {
                          others.text, rest));
 }
 
+// Asks the other members twice. The first time is a moment before the deadline, so that they can
+// answer in time. The second time is at the deadline, to find out what they do then.
 void LongWait::look_at_deadline() {
   const double left = deadline_.left().count();
-  if (stage_ == Stage::early && left <= std::min(longest_lead, deadline_.seconds() / 2)) {
+  if (stage_ == Stage::early &&
+      left <= std::min(patience().before_deadline.count(), deadline_.seconds() / 2)) {
     ask(Seconds{left});
     stage_ = Stage::asked;
   }
@@ -261,8 +259,8 @@ void LongWait::look_at_deadline() {
   if (stage_ == Stage::asked) {
     hear();  // there may already be a verdict
     note_status();
-    ask(second_grace);
-    first_end_ = Deadline{first_grace};
+    ask(patience().answer);
+    first_end_ = Deadline{patience().verdict};
     diagnose(AlreadySaid::missing);
     stage_ = Stage::asked_again;
   }

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "base/detail/patience.hpp"
 #include "detail/control_plane.hpp"
 #include "detail/long_wait.hpp"
 #include "detail/open_parts.hpp"
@@ -238,8 +239,8 @@ void WaitMonitor::receive_leftovers(const WaitPoint& point, const Deadline& dead
   counts.wait(request, *this, point, deadline);
   const int coming = std::reduce(counts->coming.begin(), counts->coming.end());
   // A message of the program that has one of the tags may hide one of these for ever.
-  const Deadline patience{Deadline::Duration{1}};
-  while (state_->taken < coming && !patience.passed()) {
+  const Deadline end{detail::patience().leftovers};
+  while (state_->taken < coming && !end.passed()) {
     (void)state_->take<detail::Note>(detail::question_tag);
     (void)state_->take<detail::Note>(detail::answer_tag);
     (void)state_->take<detail::Verdict>(detail::verdict_tag);

@@ -15,6 +15,7 @@
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
+#include "base/detail/patience.hpp"
 #include "rankmesh/device/stream.hpp"
 
 namespace rankmesh::nccl {
@@ -75,6 +76,8 @@ Abort::Abort(std::span<Communicator* const> comms, const std::string& why, Frees
 
 Abort::~Abort() { release(); }
 
+Deadline::Duration Abort::usual_limit() noexcept { return rankmesh::detail::patience().abort; }
+
 void Abort::begin(std::shared_ptr<Communicator::Native> native, ncclComm_t handle) {
   AbortState::AbortedCommunicator* item = nullptr;
   {
@@ -112,7 +115,6 @@ std::string Abort::wait(Deadline::Duration limit, const IsInGraphs& is_in_graphs
   std::string left_behind;
   try {
     // CUDA reports the destruction of a graph with a short delay.
-    constexpr Deadline::Duration delay_of_reports{0.5};
     std::set<const AbortState::AbortedCommunicator*> held;
     const auto is_held = [&](const AbortState::AbortedCommunicator& item) {
       return held.contains(&item);
@@ -125,7 +127,8 @@ std::string Abort::wait(Deadline::Duration limit, const IsInGraphs& is_in_graphs
         });
       });
     };
-    if (is_in_graphs && !wait_for_others(std::min(deadline.left(), delay_of_reports)))
+    if (is_in_graphs &&
+        !wait_for_others(std::min(deadline.left(), rankmesh::detail::patience().graph_reports)))
       for (const AbortState::AbortedCommunicator& item : state_->items)
         if (is_in_graphs(item.native->name)) held.insert(&item);
     if (wait_for_others(deadline.left())) {
