@@ -92,9 +92,9 @@ int main(int argc, char** argv) {
   mpi::Environment environment{argc, argv};
   // Two transports and a rule with a size: the longest path of a call for which no transport is
   // asked whether it supports the call.
-  detail::MeshFacts facts{.routes = RouteTable::parse("*.*:host:0-4K=mpi; *.*:host:4K-32K=shm",
-                                                      RouteSource::code, "here")};
-  facts.routes.append(RouteTable::parse("*.*:host=mpi", RouteSource::builtin, "default"));
+  RouteTable rules =
+      RouteTable::parse("*.*:host:0-4K=mpi; *.*:host:4K-32K=shm", RouteSource::code, "here");
+  rules.append(RouteTable::parse("*.*:host=mpi", RouteSource::builtin, "default"));
   const bool is_shared = argc > 1 && std::string_view{argv[1]} == "shared";
   if (argc > 2) repeats = std::atoi(argv[2]);
   detail::Recordings recordings;
@@ -102,7 +102,7 @@ int main(int argc, char** argv) {
     recordings.host = detail::Recorder::recording_of(
         std::make_shared<detail::Recorder>(detail::Recorder::Facts{}, "", false), "tp", {"tp"},
         RankSet::range(Rank{0}, 2));
-  if (is_shared) facts.routes = RouteTable::parse("*.*:host=shm", RouteSource::code, "here");
+  if (is_shared) rules = RouteTable::parse("*.*:host=shm", RouteSource::code, "here");
   detail::GroupDescription description;
   description.families = {0};
   description.ranks = RankSet::of(std::array{Rank{0}, Rank{1}});
@@ -114,7 +114,7 @@ int main(int argc, char** argv) {
       std::move(description), mpi::Communicator{}, mpi::CommunicatorView{MPI_COMM_SELF},
       std::move(host), nullptr, std::move(recordings));
   const auto owner = detail::GroupAccess::make(
-      "tp", connection, std::make_shared<detail::MeshRuntime>(std::move(facts), nullptr, nullptr));
+      "tp", connection, std::make_shared<detail::MeshRuntime>(nullptr, std::move(rules), nullptr));
   GroupCoordinator& group = *owner;
 
   std::array<double, 2> two{};

@@ -5,19 +5,21 @@
 #include <condition_variable>
 #include <mutex>
 
+#include "base/detail/patience.hpp"
 #include "rankmesh/device/cuda.hpp"
 
 namespace rankmesh::device {
 
-struct CapturedGraphs::State {
+struct CapturedGraphs::GraphState {
   std::mutex mutex;  // CUDA calls release() from one of its threads
   std::condition_variable changed;
   std::map<std::string, int> alive;
+  std::atomic<int> count{0};  // the sum of `alive`
 
   // The user object of a capture. CUDA owns it and calls release() when the last graph
   // is destroyed.
   struct Token {
-    std::shared_ptr<State> state;
+    std::shared_ptr<GraphState> state;
     std::string name;
   };
 
@@ -25,6 +27,7 @@ struct CapturedGraphs::State {
     const std::unique_ptr<Token> token{static_cast<Token*>(pointer)};
     const std::lock_guard lock{token->state->mutex};
     if (--token->state->alive[token->name] == 0) token->state->alive.erase(token->name);
+    --token->state->count;
     token->state->changed.notify_all();
   }
 };
@@ -73,7 +76,7 @@ bool is_captured(StreamRef stream) {
   return status == cudaStreamCaptureStatusActive;
 }
 
-CapturedGraphs::CapturedGraphs() : state_{std::make_shared<State>()} {}
+CapturedGraphs::CapturedGraphs() : state_{std::make_shared<GraphState>()}, count_{&state_->count} {}
 
 bool CapturedGraphs::note(StreamRef stream, const std::string& name) {
   if (!is_captured(stream)) [[likely]]
@@ -82,14 +85,15 @@ bool CapturedGraphs::note(StreamRef stream, const std::string& name) {
   const auto [last, is_new] = last_capture_.try_emplace(name, capture.number);
   if (!is_new && last->second == capture.number) return true;
   last->second = capture.number;
-  auto token = std::make_unique<State::Token>(State::Token{state_, name});
+  auto token = std::make_unique<GraphState::Token>(GraphState::Token{state_, name});
   cudaUserObject_t object = nullptr;
-  check(cudaUserObjectCreate(&object, token.get(), &State::release, 1,
+  check(cudaUserObjectCreate(&object, token.get(), &GraphState::release, 1,
                              cudaUserObjectNoDestructorSync),
         "cudaUserObjectCreate");
   {
     const std::lock_guard lock{state_->mutex};
     ++state_->alive[name];
+    ++state_->count;
   }
   (void)token.release();  // CUDA owns it now
   const cudaError_t retained =
@@ -109,7 +113,7 @@ std::map<std::string, int> CapturedGraphs::alive(const std::string& only) const 
   const auto is_over = [&] {
     return only.empty() ? state_->alive.empty() : !state_->alive.contains(only);
   };
-  state_->changed.wait_for(lock, std::chrono::milliseconds{500}, is_over);
+  state_->changed.wait_for(lock, rankmesh::detail::patience().graph_reports, is_over);
   if (only.empty() || is_over()) return only.empty() ? state_->alive : std::map<std::string, int>{};
   return {*state_->alive.find(only)};
 }

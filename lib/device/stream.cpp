@@ -60,7 +60,11 @@ void drain(const Deadline& deadline) {
     const cudaError_t set = cudaSetDevice(device);
     promise.set_value(set == cudaSuccess ? cudaDeviceSynchronize() : set);
   }}.detach();
-  if (result.wait_for(deadline.left()) != std::future_status::ready)
+  // The device may wait for operations on host memory, so this wait advances them.
+  const auto is_ready = [&] {
+    return result.wait_for(std::chrono::seconds{0}) == std::future_status::ready;
+  };
+  if (!poll_until(is_ready, deadline))
     throw TimeoutError{
         fmt::format("the work on device {} did not end within {} s", device, deadline.seconds()),
         "a kernel or a collective has not ended: check which calls the other members make",

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/detail/patience.hpp"
 #include "rankmesh/base/error.hpp"
 #include "wait/detail/rank_activities.hpp"
 
@@ -14,8 +15,12 @@ namespace {
 
 using rankmesh::detail::NodeBoard;
 
-constexpr std::int64_t check_interval = 100'000'000;  // nanoseconds
-constexpr std::uint64_t no_point = 0;                 // the key of no wait of a WaitMonitor
+constexpr std::uint64_t no_point = 0;  // the key of no wait of a WaitMonitor
+
+// In nanoseconds.
+std::int64_t check_interval() {
+  return static_cast<std::int64_t>(rankmesh::detail::patience().check.count() * 1e9);
+}
 
 }  // namespace
 
@@ -29,12 +34,12 @@ void QueueVigil::look() {
   if (board == nullptr) return;
   const std::int64_t now = NodeBoard::now();
   if (next_check_ == 0) {
-    next_check_ = now + check_interval;
+    next_check_ = now + check_interval();
     published_ =
         rankmesh::detail::PublishedWait{board, {no_point, activity_(), RankSet::of(awaited_())}};
   }
   if (now < next_check_) return;
-  next_check_ = now + check_interval;
+  next_check_ = now + check_interval();
   // The rank may have done its part before it failed, so the condition of the wait is polled for
   // another moment.
   const auto found = failed();

@@ -167,7 +167,7 @@ std::optional<std::int64_t> CallDispatcher::arrived(RankInGroup from, int tag) {
 }
 
 void CallDispatcher::run_checked(const Call& call) {
-  const CallRanges::Range range{ranges(), name_, call.operation};
+  const CallRanges::ShownCall range{ranges(), name_, call.operation};
   keeping_failure([&] {
     try {
       route(call);
@@ -310,7 +310,7 @@ void CallDispatcher::start_on_host(const Call& call, AsyncOperation& operation) 
 
 Work CallDispatcher::start(const Call& call, std::shared_ptr<void> kept) {
   const CallLock lock{*runtime_};
-  const CallRanges::Range range{ranges(), name_, call.operation};
+  const CallRanges::ShownCall range{ranges(), name_, call.operation};
   Call started = call;
   started.is_async = true;
   return keeping_failure([&] { return start_checked(started, std::move(kept)); });

@@ -69,8 +69,8 @@ std::optional<CallRanges> CallRanges::find(std::optional<bool> setting, std::str
   return std::nullopt;
 }
 
-void CallRanges::Range::push(const CallRanges& ranges, std::string_view group,
-                             Operation operation) {
+void CallRanges::ShownCall::push(const CallRanges& ranges, std::string_view group,
+                                 Operation operation) {
   (void)ranges.push_(fmt::format("{}.{}", group, to_string(operation)).c_str());
 }
 

@@ -148,7 +148,7 @@ void CallDispatcher::finish(const Comparison& comparison) {
 RecordedCall CallDispatcher::issue(const DeferredCall& deferred) {
   const Call& call = deferred.call();
   const std::shared_ptr<AsyncOperation>& operation = deferred.operation();
-  const CallRanges::Range range{runtime_->ranges(), name_, call.operation};
+  const CallRanges::ShownCall range{runtime_->ranges(), name_, call.operation};
   if (operation == nullptr) {
     RecordedCall recorded = record_on_device(call, 0);
     breaking_on_failure([&] { connection_->device()->run(call, *this); });

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "base/detail/patience.hpp"
 #include "detail/everything_in_flight.hpp"
 #include "mpi/detail/unfinished.hpp"
 #include "rankmesh/base/error.hpp"
@@ -40,10 +41,6 @@ std::vector<int> ranks_of(const MessageSequence& sequence, const Connection& con
 bool can_be_cancelled(const AsyncOperation& operation) {
   return operation.is_receive && !operation.is_deferred;
 }
-
-// The time that close() waits for messages that have not arrived. Their senders have already sent
-// them, so only the network delays them.
-constexpr std::chrono::milliseconds on_the_way{100};
 
 // The operations of a mesh that are tested between two polls of a wait, or by one test().
 constexpr std::size_t most_at_once = 4;
@@ -270,7 +267,8 @@ void OperationsInFlight::end_receives(const Connection* only, WaitMonitor& monit
       return true;
     }
   };
-  // Messages that are on their way still arrive.
+  // Messages that are on their way still arrive. Their senders have already sent them, so only the
+  // network delays them.
   (void)poll_until(
       [&] {
         std::erase_if(receives, [&](const auto& operation) {
@@ -278,7 +276,7 @@ void OperationsInFlight::end_receives(const Connection* only, WaitMonitor& monit
         });
         return receives.empty();
       },
-      Deadline{on_the_way});
+      Deadline{patience().on_the_way});
   for (const auto& operation : receives) {
     const std::string activity = operation->point.activity;
     (void)has_ended([&] {

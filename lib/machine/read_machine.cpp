@@ -2,6 +2,7 @@
 #include "machine/read_machine.hpp"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include <fmt/format.h>
@@ -46,6 +47,29 @@ MachineFormat format_of(std::string_view text) {
 }
 
 template <class Part>
+using ReadFunction = Part (*)(std::string_view text, std::string_view origin);
+
+// A format with the function that reads it; the other two functions are missing.
+struct FormatReader {
+  std::string_view name;
+  ReadFunction<Hosts> hosts;
+  ReadFunction<Network> network;
+  ReadFunction<NodeShape> shape;
+};
+
+// In the order of MachineFormat, without `automatic`.
+constexpr std::array<FormatReader, 8> formats{{
+    {"hostfile", detail::read_hostfile, nullptr, nullptr},
+    {"slurm-job", detail::read_slurm_job, nullptr, nullptr},
+    {"slurm-conf", nullptr, detail::read_slurm_conf, nullptr},
+    {"slurm-yaml", nullptr, detail::read_slurm_yaml, nullptr},
+    {"topograph", nullptr, detail::read_topograph, nullptr},
+    {"nvidia-smi", nullptr, nullptr, detail::read_nvidia_smi},
+    {"hwloc", nullptr, nullptr, detail::read_hwloc},
+    {"nccl", nullptr, nullptr, detail::read_nccl},
+}};
+
+template <class Part>
 void store(std::optional<Part>& to, Part part, std::string_view what, std::string_view origin) {
   if (to)
     throw SpecError{fmt::format("{}: this is a second description of {}", origin, what),
@@ -54,6 +78,12 @@ void store(std::optional<Part>& to, Part part, std::string_view what, std::strin
 }
 
 }  // namespace
+
+std::optional<MachineFormat> machine_format(std::string_view name) {
+  const auto* found = std::ranges::find(formats, name, &FormatReader::name);
+  if (found == formats.end()) return std::nullopt;
+  return static_cast<MachineFormat>(found - formats.begin() + 1);
+}
 
 struct MachineReader::Parts {
   std::optional<Hosts> hosts;
@@ -79,38 +109,16 @@ void MachineReader::read(std::string_view text, std::string_view origin, Machine
     throw SpecError{fmt::format("{}: the text has more than {} characters", origin,
                                 detail::most_machine_characters),
                     "check that this is the intended file"};
-  constexpr std::string_view hosts = "the hosts", network = "the network",
-                             shape = "the inside of a node";
-  switch (format == MachineFormat::automatic ? format_of(text) : format) {
-    case MachineFormat::automatic:
-    case MachineFormat::hostfile:
-      store(parts_->hosts, detail::read_hostfile(text, origin), hosts, origin);
-      break;
-    case MachineFormat::slurm_job:
-      store(parts_->hosts, detail::read_slurm_job(text, origin), hosts, origin);
-      break;
-    case MachineFormat::slurm_conf:
-      store(parts_->network, detail::read_slurm_conf(text, origin), network, origin);
-      parts_->network_origin = origin;
-      break;
-    case MachineFormat::slurm_yaml:
-      store(parts_->network, detail::read_slurm_yaml(text, origin), network, origin);
-      parts_->network_origin = origin;
-      break;
-    case MachineFormat::topograph:
-      store(parts_->network, detail::read_topograph(text, origin), network, origin);
-      parts_->network_origin = origin;
-      break;
-    case MachineFormat::nvidia_smi:
-      store(parts_->shape, detail::read_nvidia_smi(text, origin), shape, origin);
-      break;
-    case MachineFormat::hwloc:
-      store(parts_->shape, detail::read_hwloc(text, origin), shape, origin);
-      break;
-    case MachineFormat::nccl:
-      store(parts_->shape, detail::read_nccl(text, origin), shape, origin);
-      break;
+  if (format == MachineFormat::automatic) format = format_of(text);
+  const FormatReader& description = formats.at(static_cast<std::size_t>(format) - 1);
+  if (description.hosts != nullptr)
+    store(parts_->hosts, description.hosts(text, origin), "the hosts", origin);
+  if (description.network != nullptr) {
+    store(parts_->network, description.network(text, origin), "the network", origin);
+    parts_->network_origin = origin;
   }
+  if (description.shape != nullptr)
+    store(parts_->shape, description.shape(text, origin), "the inside of a node", origin);
 }
 
 void MachineReader::read_this_node() {

@@ -39,6 +39,9 @@ enum class MachineFormat : std::uint8_t {
   nccl,        ///< the XML of NCCL (NCCL_TOPO_FILE)
 };
 
+/// Returns the format with this name, for example `slurm-conf`, or nothing if there is none.
+[[nodiscard]] std::optional<MachineFormat> machine_format(std::string_view name);
+
 /// Combines descriptions into a machine. There may be at most one list of hosts (hostfile,
 /// slurm_job), one network between hosts (slurm_conf, slurm_yaml, topograph), and one topology of a
 /// node (nvidia_smi, hwloc, nccl), which applies to all nodes. MachineNumbers take the place of

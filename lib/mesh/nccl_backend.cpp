@@ -13,6 +13,7 @@
 #include "device/stream_memory.hpp"
 #include "rankmesh/mpi/error.hpp"
 #include "rankmesh/wait/mpi_memory.hpp"
+#include "wait/detail/progress.hpp"
 
 namespace rankmesh::detail {
 namespace {
@@ -80,6 +81,7 @@ std::unique_ptr<DeviceTransport> NcclBackend::adopt(const GroupDescription& grou
 void NcclBackend::drain(const Deadline& deadline) {
   device::require_current(device_);
   nccl::Batch::require_no_other(nullptr);
+  const AtPoll at_poll{control_->lock};  // the operations of this mesh advance, too
   device::drain(deadline);
 }
 

@@ -133,7 +133,7 @@ void add_program_transports(HostTransports& transports, ProgramTransports own,
     else
       transports.list.push_back(std::make_unique<GuardedTransport>(
           std::make_unique<ProgramTransport>(
-              ProgramTransport::Identity{name, record::program_carrier(index)},
+              ProgramTransport::TransportIdentity{name, record::program_carrier(index)},
               std::move(own.list[index]), comm, options.largest_count),
           transports.guard.collectives, nullptr, false));
   }

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/detail/patience.hpp"
 #include "group/detail/operations_in_flight.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/base/hash.hpp"
@@ -60,11 +61,9 @@ void send_note(const mpi::CommunicatorView& comm, int to, const NoteHeader& head
 // Two members that wait for each other may be about to stop: one of them has given up, and the
 // note that says so is on its way. So a conflict has to last before it counts. The lowest rank that
 // knows of the conflict is the first to report it, so that all members get one text.
-constexpr std::chrono::milliseconds patience_of_lowest{100};
-constexpr std::chrono::milliseconds patience_of_others{400};
-
-// A wait that is longer than this is explained to all members.
-constexpr std::chrono::milliseconds patience_of_first_note{20};
+Deadline::Duration patience_of(bool is_lowest) {
+  return is_lowest ? patience().conflict_of_lowest : patience().conflict_of_others;
+}
 
 constexpr const char* lists_hint =
     "pass the same list on all its members, and create groups that share members in the same order "
@@ -174,8 +173,8 @@ void Rendezvous::look_for_conflicts(Attempt& attempt) {
   int lowest = conflicting.begin()->first;
   if (const auto& here = arrived_[attempt.key]; !here.empty())
     lowest = std::min(lowest, here.begin()->first);
-  const auto patience = attempt.comm.rank() < lowest ? patience_of_lowest : patience_of_others;
-  if (now - *attempt.conflict_since >= patience) conclude(attempt, conflicting);
+  const bool is_lowest = attempt.comm.rank() < lowest;
+  if (now - *attempt.conflict_since >= patience_of(is_lowest)) conclude(attempt, conflicting);
 }
 
 // Lists the calls of all ranks that are known to wait.
@@ -237,7 +236,7 @@ Rendezvous::MetMembers Rendezvous::join(ControlPlane& control, const std::vector
   const auto look = [&] {
     receive_notes(attempt);
     if (is_over(attempt)) return true;
-    if (!attempt.has_told_all && Clock::now() - begin >= patience_of_first_note) {
+    if (!attempt.has_told_all && Clock::now() - begin >= patience().first_note) {
       tell_others(NoteMeaning::arrived);
       attempt.has_told_all = true;
     }

@@ -17,6 +17,7 @@
 #include <fmt/format.h>
 
 #include "base/detail/log.hpp"
+#include "base/detail/patience.hpp"
 #include "detail/node_report.hpp"
 #include "detail/unfinished.hpp"
 #include "rankmesh/base/hash.hpp"
@@ -25,19 +26,7 @@
 namespace rankmesh::mpi {
 namespace {
 
-using std::chrono::milliseconds;
-
-// The time in which the reporter of a node collects what other ranks say.
-constexpr milliseconds window{250};
-// On nodes other than rank 0's node, the reporters collect for longer. If rank 0's node ends the
-// job too, then only that node writes.
-constexpr milliseconds window_elsewhere{300};
-// When MPI_Abort is called, launchers drop the output that they have not yet forwarded.
-constexpr milliseconds time_to_forward{100};
-// A rank that has sent its last words to the reporter waits for this time, and then calls MPI_Abort
-// too. The reporter has written the words by then, but some launchers take seconds to end the other
-// ranks.
-constexpr milliseconds patience{900};
+using rankmesh::detail::patience;
 
 struct Job {
   std::uint64_t key = 0;  // 0 before prepare_job_end()
@@ -50,6 +39,13 @@ struct Job {
 Job& job() {
   static Job only;
   return only;
+}
+
+// The time that the reporter of a node collects. On nodes other than rank 0's node, the reporters
+// collect for longer. If rank 0's node ends the job too, then only that node writes.
+Deadline::Duration window() {
+  return job().is_near_rank_0 ? patience().last_words
+                              : patience().last_words + patience().last_words_elsewhere;
 }
 
 std::atomic<bool> is_ending{false};
@@ -79,14 +75,17 @@ void report(const LastWords& own) {
   const NodeReport node{job().key};
   if (!node.is_reporter()) {
     if (!node.hand_over(own)) return write_words({own});
-    return std::this_thread::sleep_for(patience);
+    // The reporter has written the words by then, but some launchers take seconds to end the other
+    // ranks.
+    return std::this_thread::sleep_for(patience().reporter);
   }
   std::vector<LastWords> words{own};
   const auto ranks = static_cast<std::size_t>(job().ranks);
-  node.collect(words, ranks, job().is_near_rank_0 ? window : window + window_elsewhere);
+  node.collect(words, ranks, window());
   write_words(words);
   std::vector<LastWords> late;
-  node.collect(late, ranks, time_to_forward);
+  // When MPI_Abort is called, launchers drop the output that they have not yet forwarded.
+  node.collect(late, ranks, patience().forwarding);
   std::erase_if(late, [&](const LastWords& w) {
     return std::ranges::any_of(words, [&](const LastWords& o) { return have_same_text(o, w); });
   });
@@ -119,7 +118,8 @@ void flush_stdout() noexcept {
 }
 
 void end_job(const std::string& program, const std::string& text, int status) noexcept {
-  if (is_ending.exchange(true)) std::this_thread::sleep_for(2 * patience);  // in another thread
+  if (is_ending.exchange(true))
+    std::this_thread::sleep_for(2 * patience().reporter);  // in another thread
   ending_thread = std::this_thread::get_id();
   flush_stdout();  // MPI_Abort ends the process without doing so
   if (!text.empty()) report(words_of(program, text));
@@ -142,7 +142,8 @@ void abort_job(int status) noexcept {
 
 bool is_job_ending() noexcept {
   if (!is_ending) return false;
-  if (ending_thread.load() != std::this_thread::get_id()) std::this_thread::sleep_for(2 * patience);
+  if (ending_thread.load() != std::this_thread::get_id())
+    std::this_thread::sleep_for(2 * patience().reporter);
   return true;
 }
 

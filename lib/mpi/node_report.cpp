@@ -109,11 +109,10 @@ bool NodeReport::hand_over(const LastWords& words) const noexcept {
 }
 
 void NodeReport::collect(std::vector<LastWords>& words, std::size_t enough,
-                         std::chrono::milliseconds time) const {
-  const auto end = std::chrono::steady_clock::now() + time;
+                         Deadline::Duration time) const {
+  const Deadline end{time};
   while (words.size() < enough) {
-    const auto left =
-        std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end.left());
     if (left.count() <= 0) return;
     pollfd waiting{.fd = socket_, .events = POLLIN, .revents = 0};
     if (::poll(&waiting, 1, static_cast<int>(left.count())) <= 0) continue;

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -17,18 +16,6 @@
 
 namespace rankmesh {
 namespace {
-
-constexpr std::array<std::pair<std::string_view, EmitFormat>, 9> format_names{{
-    {"openmpi", EmitFormat::openmpi},
-    {"openmpi5", EmitFormat::openmpi5},
-    {"openmpi-seq", EmitFormat::openmpi_seq},
-    {"mpich", EmitFormat::mpich},
-    {"slurm", EmitFormat::slurm},
-    {"cray", EmitFormat::cray},
-    {"torchrun", EmitFormat::torchrun},
-    {"cuda-devices", EmitFormat::cuda_devices},
-    {"mesh-order", EmitFormat::mesh_order},
-}};
 
 // The rank in each slot, or -1.
 std::vector<std::int64_t> ranks_of(const Machine& machine, std::span<const std::int64_t> slots) {
@@ -89,6 +76,11 @@ std::string cuda_devices(const Machine& machine, std::span<const std::int64_t> s
   return text;
 }
 
+std::string mesh_order(const Machine& /*machine*/, std::span<const std::int64_t> slots) {
+  const std::vector<Rank> ranks(slots.begin(), slots.end());
+  return fmt::format("rank_order = \"{}\"\n", RankSet::of(ranks).to_string());
+}
+
 // The ranks of a node, and their slots in the order of the ranks.
 struct NodeRanks {
   std::vector<std::int64_t> ranks, slots;
@@ -132,67 +124,47 @@ std::string torchrun_commands(const Machine& machine, std::span<const std::int64
   return text;
 }
 
+struct LaunchFile {
+  std::string_view name;
+  std::string (*file)(const Machine& machine, std::span<const std::int64_t> slots);
+  fmt::string_view usage;  // {0}: the path of the file, {1}: the number of ranks
+};
+
+// In the order of EmitFormat.
+constexpr std::array<LaunchFile, 9> formats{{
+    {"openmpi", rank_file, "mpirun -n {1} --rankfile {0} PROGRAM"},
+    {"openmpi5", rank_file, "mpirun -n {1} --map-by rankfile:FILE={0} PROGRAM"},
+    {"openmpi-seq", hosts_of_ranks, "mpirun -n {1} --hostfile {0} --map-by seq PROGRAM"},
+    {"mpich", hosts_of_ranks, "mpiexec -n {1} -f {0} PROGRAM"},
+    {"slurm", hosts_of_ranks, "SLURM_HOSTFILE={0} srun -n {1} --distribution=arbitrary PROGRAM"},
+    {"cray", rank_order, "copy {0} to ./MPICH_RANK_ORDER and set MPICH_RANK_REORDER_METHOD=3"},
+    {"torchrun", torchrun_commands,
+     "on each host, run the host's command in {0}, followed by PROGRAM"},
+    {"cuda-devices", cuda_devices, "start each rank with its line of {0}"},
+    {"mesh-order", mesh_order, "add the line of {0} to the mesh file"},
+}};
+
 }  // namespace
 
 std::optional<EmitFormat> emit_format(std::string_view name) {
-  const auto* found =
-      std::ranges::find(format_names, name, [](const auto& entry) { return entry.first; });
-  return found == format_names.end() ? std::nullopt : std::optional{found->second};
+  const auto* found = std::ranges::find(formats, name, &LaunchFile::name);
+  if (found == formats.end()) return std::nullopt;
+  return static_cast<EmitFormat>(found - formats.begin());
 }
 
 std::vector<std::string> emit_format_names() {
   std::vector<std::string> names;
-  for (const auto& entry : format_names) names.emplace_back(entry.first);
+  for (const LaunchFile& format : formats) names.emplace_back(format.name);
   return names;
 }
 
 std::string emit(EmitFormat format, const Machine& machine, std::span<const std::int64_t> slots) {
   (void)ranks_of(machine, slots);  // checks the slots
-  switch (format) {
-    case EmitFormat::openmpi:
-    case EmitFormat::openmpi5:
-      return rank_file(machine, slots);
-    case EmitFormat::openmpi_seq:
-    case EmitFormat::mpich:
-    case EmitFormat::slurm:
-      return hosts_of_ranks(machine, slots);
-    case EmitFormat::cray:
-      return rank_order(machine, slots);
-    case EmitFormat::torchrun:
-      return torchrun_commands(machine, slots);
-    case EmitFormat::cuda_devices:
-      return cuda_devices(machine, slots);
-    case EmitFormat::mesh_order: {
-      const std::vector<Rank> ranks(slots.begin(), slots.end());
-      return fmt::format("rank_order = \"{}\"\n", RankSet::of(ranks).to_string());
-    }
-  }
-  return {};
+  return formats.at(static_cast<std::size_t>(format)).file(machine, slots);
 }
 
 std::string emit_usage(EmitFormat format, std::string_view path, std::int64_t ranks) {
-  switch (format) {
-    case EmitFormat::openmpi:
-      return fmt::format("mpirun -n {} --rankfile {} PROGRAM", ranks, path);
-    case EmitFormat::openmpi5:
-      return fmt::format("mpirun -n {} --map-by rankfile:FILE={} PROGRAM", ranks, path);
-    case EmitFormat::openmpi_seq:
-      return fmt::format("mpirun -n {} --hostfile {} --map-by seq PROGRAM", ranks, path);
-    case EmitFormat::mpich:
-      return fmt::format("mpiexec -n {} -f {} PROGRAM", ranks, path);
-    case EmitFormat::slurm:
-      return fmt::format("SLURM_HOSTFILE={} srun -n {} --distribution=arbitrary PROGRAM", path,
-                         ranks);
-    case EmitFormat::cray:
-      return fmt::format("copy {} to ./MPICH_RANK_ORDER and set MPICH_RANK_REORDER_METHOD=3", path);
-    case EmitFormat::torchrun:
-      return fmt::format("on each host, run the host's command in {}, followed by PROGRAM", path);
-    case EmitFormat::cuda_devices:
-      return fmt::format("start each rank with its line of {}", path);
-    case EmitFormat::mesh_order:
-      return fmt::format("add the line of {} to the mesh file", path);
-  }
-  return {};
+  return fmt::format(fmt::runtime(formats.at(static_cast<std::size_t>(format)).usage), path, ranks);
 }
 
 }  // namespace rankmesh

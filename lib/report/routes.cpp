@@ -53,13 +53,20 @@ void add(std::vector<Entry>& entries, Operation operation, std::vector<TypeClass
     same->operations.push_back(operation);
 }
 
+// Returns the operations that the memory has.
+std::vector<Operation> operations_on(MemoryKind kind) {
+  std::vector<Operation> operations;
+  for (std::size_t o = 0; o < operation_count; ++o)
+    if (kind == MemoryKind::host || !operation_facts[o].nccl.empty())
+      operations.push_back(static_cast<Operation>(o));
+  return operations;
+}
+
 std::vector<Entry> entries_of(const RouteTable& routes, const RouteScope& scope, MemoryKind kind,
                               bool capture) {
   std::vector<Entry> entries;
-  for (std::size_t o = 0; o < operation_count; ++o) {
-    const auto operation = static_cast<Operation>(o);
+  for (const Operation operation : operations_on(kind)) {
     RouteQuery query{.operation = operation, .kind = kind, .capture = capture};
-    if (kind == MemoryKind::device && facts_of(operation).nccl.empty()) continue;
     if (!has_data(operation)) {
       add(entries, operation, {}, stretches_of(routes, scope, query));
       continue;
@@ -87,13 +94,14 @@ std::vector<std::string_view> names_of(const auto& values) {
   return names;
 }
 
-std::string operations_text(const std::vector<Operation>& operations, std::size_t all) {
+std::string operations_text(const std::vector<Operation>& operations, MemoryKind kind) {
+  std::vector<Operation> others = operations_on(kind);
+  const std::size_t all = others.size();
   if (operations.size() == all) return "all";
   if (operations.size() <= all / 2) return fmt::format("{}", fmt::join(names_of(operations), ", "));
-  std::vector<Operation> others;
-  for (std::size_t o = operation_count - all; o < operation_count; ++o)
-    if (std::ranges::find(operations, static_cast<Operation>(o)) == operations.end())
-      others.push_back(static_cast<Operation>(o));
+  std::erase_if(others, [&](Operation operation) {
+    return std::ranges::find(operations, operation) != operations.end();
+  });
   return fmt::format("all but {}", fmt::join(names_of(others), ", "));
 }
 
@@ -257,11 +265,10 @@ Table routes_table(const RouteTable& routes, const std::vector<RouteRow>& rows, 
                           {.title = is_live ? "transport that carries the call"
                                             : "transport that may carry the call"}}};
   for (const auto& [scope, memory, entry, stretch, answer] : rows) {
-    const std::size_t all = operation_count - (memory.kind == MemoryKind::device ? 1 : 0);
     table.rows.push_back(
         {scope.name, scope.ranks, scope.nodes ? fmt::format("{}", *scope.nodes) : "?", memory.text,
-         operations_text(entry.operations, all), types_text(entry.types), bytes_text(stretch),
-         fmt::format("{}", fmt::join(numbers_of(stretch), ",")),
+         operations_text(entry.operations, memory.kind), types_text(entry.types),
+         bytes_text(stretch), fmt::format("{}", fmt::join(numbers_of(stretch), ",")),
          served_text(routes, stretch, answer)});
   }
   return table;

@@ -23,7 +23,6 @@ const RouteTable& RouteTable::defaults() {
       "*.all_reduce:host:0-192K:one_node=shm; *.all_gather:host:0-48K:one_node=shm; "
       "*.gather:host:0-96K:one_node=shm; *.scatter:host:0-48K:one_node=shm; "
       "*.all_to_all:host:0-32K:one_node=shm; "
-      "*.scan:host:one_node=shm; *.exscan:host:one_node=shm; "
       // Messages between two members. MPI carries the elements of messages of more than 16 KiB.
       "*.send:host:one_node=shm; "
       // Three and more ranks. Only sizes of up to 32 MiB were measured.
@@ -39,6 +38,8 @@ const RouteTable& RouteTable::defaults() {
       // Blocks of different sizes. Shared memory itself leaves large blocks to MPI.
       "*.all_gather:host:v_form:one_node=shm; *.gather:host:v_form:one_node=shm; "
       "*.scatter:host:v_form:one_node=shm; *.all_to_all:host:v_form:one_node=shm; "
+      // Scans.
+      "*.scan:host:one_node=shm; *.exscan:host:one_node=shm; "
       // Groups that span nodes, on two levels.
       "*.barrier:host:many_nodes=hierarchical; *.broadcast:host:many_nodes=hierarchical; "
       "*.all_reduce:host:many_nodes=hierarchical; *.all_gather:host:many_nodes=hierarchical; "

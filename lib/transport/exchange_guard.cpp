@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/detail/patience.hpp"
 #include "detail/block_counts.hpp"
 #include "detail/call_descriptor.hpp"
 #include "mpi/detail/returned_errors.hpp"
@@ -22,9 +23,6 @@ using mpi::check;
 
 // How often exchanges are polled between two checks for members that have closed the group.
 constexpr int polls_per_look = 64;
-// How long close() waits for the messages of members that have already closed the group. A member
-// in a call waits as long for the reports of the other members.
-constexpr Deadline::Duration patience{0.3};
 
 }  // namespace
 
@@ -225,7 +223,7 @@ void ExchangeGuard::end_departed_call(std::vector<std::string> calls, std::strin
   if (!reports_end_) {
     tell_all(NoteKind::report, own_call);
     reports_[self] = std::move(own_call);
-    reports_end_ = Deadline{2 * patience};
+    reports_end_ = Deadline{2 * patience().reports};
   }
   bool is_complete = true;
   bool is_first = true;
@@ -235,7 +233,7 @@ void ExchangeGuard::end_departed_call(std::vector<std::string> calls, std::strin
     is_first = is_first && (k >= self || calls[k].empty());
     is_complete = is_complete && !calls[k].empty();
   }
-  if (!is_complete && reports_end_->left() > patience) return;
+  if (!is_complete && reports_end_->left() > patience().reports) return;
   // If the first member does not create the error, something else has failed there.
   if (!is_first && !reports_end_->passed()) return;
   const MismatchError error = different_calls(members_.list(calls));
@@ -243,7 +241,7 @@ void ExchangeGuard::end_departed_call(std::vector<std::string> calls, std::strin
   throw error;
 }
 
-void ExchangeGuard::take(int from, const Note& note, std::string text) {
+void ExchangeGuard::take(int from, const GuardNote& note, std::string text) {
   const auto member = static_cast<std::size_t>(from);
   if (note.kind == NoteKind::departure)
     departures_[member] = {note.closed_after, std::move(text)};
@@ -273,7 +271,8 @@ void ExchangeGuard::compare_at_close() {
   throw_if_ended();
   if (has_thrown_) return;
   // If no other member has adopted the communicator, this member gets no notes.
-  const bool is_complete = poll_until([&] { return have_all_left(); }, Deadline{patience});
+  const bool is_complete =
+      poll_until([&] { return have_all_left(); }, Deadline{patience().reports});
   const auto is_same = [&](const Departure& d) { return d.closed_after == calls() + 1; };
   if (!is_complete || std::ranges::all_of(departures_, is_same)) return;
   std::vector<std::string> texts;

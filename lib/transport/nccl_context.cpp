@@ -24,7 +24,7 @@ std::string NcclContext::abort(std::span<nccl::Communicator* const> comms) noexc
   std::string left_behind;
   try {
     nccl::Abort all{comms};
-    left_behind = all.wait(nccl::Abort::usual_limit,
+    left_behind = all.wait(nccl::Abort::usual_limit(),
                            [this](const std::string& name) { return is_in_graphs(name); });
   } catch (const std::exception&) {
     left_behind = "unknown, because there is no memory";
@@ -34,7 +34,7 @@ std::string NcclContext::abort(std::span<nccl::Communicator* const> comms) noexc
 }
 
 void NcclContext::abort() noexcept {
-  watch.wait_for_abort_of_all(nccl::Abort::usual_limit);
+  watch.wait_for_abort_of_all(nccl::Abort::usual_limit());
   std::vector<nccl::Communicator*> comms;
   {
     const std::lock_guard lock{mutex_};

@@ -5,6 +5,7 @@
 #include <array>
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -81,6 +82,14 @@ void order(StreamRef stream, StreamRef own_stream, NcclContext& context) {
   before.record(stream);
   before.make_wait(own_stream);
   context.give_back(std::move(before));
+}
+
+// From 2.27 to 2.30 at least, NCCL asks about an event in an operation outside of captures if
+// captures or graphs hold operations of the communicator (ncclLaunchPrepare in src/enqueue.cc). In
+// the capture mode of the thread, the question could invalidate a capture of the program, so such a
+// call is made in relaxed mode.
+bool asks_beside_graphs(bool is_captured, const NcclContext& context) {
+  return !is_captured && context.graphs.hold_any();
 }
 
 // Returns the call on another stream.
@@ -170,11 +179,16 @@ void NcclTransport::issue(const Call& call) {
   }
   // Throws if the capture is invalidated.
   last_issue_ = {call.stream.native(), context_->graphs.note(call.stream, comm_->name())};
+  const bool asks = asks_beside_graphs(last_issue_.is_captured, *context_);
   // NCCL itself returns the error of an earlier operation (ncclEnqueueCheck in src/enqueue.cc).
   if (batch.is_open()) {
+    if (asks) batch.relax();
     (void)detail::issue_nccl_call(call, *comm_, rank_, size_);
     return;
   }
+  std::optional<device::RelaxedCaptureMode> relaxed;
+  if (asks) [[unlikely]]
+    relaxed.emplace();
   const auto limit =
       comm_->is_blocking() && comm_->is_owned() ? timeout_ : nccl::CallWatch::no_limit;
   context_->watch.run(std::array{comm_.get()}, limit, [&] {

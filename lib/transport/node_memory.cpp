@@ -40,7 +40,7 @@ NodeMemory::NodeMemory(std::byte* table, std::vector<Rank> ranks, std::int32_t s
   own.state.store(Process::announced, std::memory_order_release);
 }
 
-bool NodeMemory::are_all(Process::State state) const {
+bool NodeMemory::are_all(Process::ReadState state) const {
   return std::ranges::all_of(table_, [&](const Process& process) {
     return process.state.load(std::memory_order_acquire) >= state;
   });
@@ -79,7 +79,7 @@ void NodeMemory::settle() {
 }
 
 // The parts are copied in this order, from one process, and the system stops at an invalid address.
-int NodeMemory::copy(const Known& process, std::span<iovec> to, std::span<iovec> from) {
+int NodeMemory::copy(const KnownProcess& process, std::span<iovec> to, std::span<iovec> from) {
   std::uint64_t token[2] = {};
   to.back() = {token, sizeof token};
   // NOLINTNEXTLINE(performance-no-int-to-ptr): an address of another process

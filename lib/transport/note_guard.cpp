@@ -46,7 +46,7 @@ bool NoteGuard::have_all_left() {
 }
 
 void NoteGuard::tell_all(NoteKind kind, std::string_view text, std::uint64_t closed_after) const {
-  Note note;
+  GuardNote note;
   note.mark = members_.key.mark();
   note.kind = kind;
   note.attempt = failed_attempts_ + 1;
@@ -57,8 +57,8 @@ void NoteGuard::tell_all(NoteKind kind, std::string_view text, std::uint64_t clo
 }
 
 void NoteGuard::receive_notes() {
-  while (const auto received = receive_if_arrived<Note>(comm_, members_.key.note_tag())) {
-    const Note& note = received->message;
+  while (const auto received = receive_if_arrived<GuardNote>(comm_, members_.key.note_tag())) {
+    const GuardNote& note = received->message;
     // The attempts to close a mesh are collective, so an attempt that has failed on one rank has
     // failed on all of them.
     if (note.mark != members_.key.mark() || note.attempt <= failed_attempts_) continue;

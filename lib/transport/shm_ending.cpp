@@ -14,6 +14,7 @@
 
 #include <fmt/format.h>
 
+#include "base/detail/patience.hpp"
 #include "detail/call_descriptor.hpp"
 #include "detail/shm_transport.hpp"
 #include "rankmesh/base/error.hpp"
@@ -24,11 +25,6 @@ namespace rankmesh {
 namespace {
 
 using shm::Finding;
-
-// How long the member that writes the finding waits for members that have not reached the call, so
-// that the text can contain their calls. The text is useful without these calls, so the time is
-// short.
-constexpr Deadline::Duration patience{0.1};
 
 // Writes the finding if no other member has.
 void write_finding(Finding& finding, const std::vector<Rank>& missing, const auto& compose) {
@@ -63,7 +59,7 @@ void ShmTransport::end_early() {
   // Another member may still be writing. If it ends meanwhile, the text is incomplete.
   (void)poll_until(
       [&] { return finding.state.load(std::memory_order_acquire) > Finding::being_written; },
-      Deadline{Deadline::Duration{1.0}});
+      Deadline{detail::patience().finding});
   engine_.give_up();
   if (messages_ != nullptr) messages_->give_up();
   has_thrown_ = true;
@@ -123,7 +119,7 @@ ShmTransport::Found ShmTransport::compare() const {
           if (!is_known(k)) return false;
         return true;
       },
-      Deadline{patience});
+      Deadline{detail::patience().calls});
   Finding::State state = Finding::mismatch;
   const detail::BlockCounts counts = counts_at(step);
   std::vector<std::string> calls(size);

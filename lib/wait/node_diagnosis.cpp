@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/detail/patience.hpp"
 #include "base/detail/process_identity.hpp"
 #include "base/detail/text.hpp"
 #include "rankmesh/base/deadline.hpp"
@@ -24,7 +25,6 @@ using record::Finding;
 
 // Reading the records of a node with many ranks may take longer; the remaining ranks are then left
 // out.
-constexpr Deadline::Duration time_limit{0.2};
 constexpr std::size_t most_findings = 3;
 // The report at the end of a job takes 8 KiB, and the message comes first.
 constexpr std::size_t longest = 3000;
@@ -32,7 +32,7 @@ constexpr std::size_t longest = 3000;
 // Reads the records that the ranks on the board keep of a mesh. Process ids of other process
 // namespaces mean nothing here. Ranks may be in calls of other meshes.
 std::vector<record::Record> records_of(const NodeBoard& board, std::uint64_t mesh_key) {
-  const Deadline limit{time_limit};
+  const Deadline limit{patience().diagnosis};
   const ProcessIdentity own = board.identity_of(board.own_slot());
   std::vector<record::detail::OpenRecord> open;
   for (std::size_t slot = 0; slot < board.ranks().size() && !limit.passed(); ++slot) {

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/detail/patience.hpp"
 #include "detail/control_plane.hpp"
 #include "detail/open_monitors.hpp"
 
@@ -16,18 +17,12 @@ namespace {
 constexpr const char* deadlock_hint =
     "make the calls of groups, and of meshes, that share ranks in the same order on all of them";
 constexpr const char* ended_hint = "check why that rank ended";
-// A wait asks the other members twice. The first time is at most `longest_lead` before the
-// deadline, so that they can answer in time. The second time is at the deadline, to find out what
-// they do then.
-constexpr double longest_lead = 0.5;
-constexpr Deadline::Duration first_grace{0.1};
-constexpr Deadline::Duration second_grace{0.3};
-constexpr Deadline::Duration stall_grace{0.5};
-constexpr Deadline::Duration departure_grace{0.1};
-constexpr std::int64_t check_interval = 100'000'000;  // nanoseconds
 constexpr std::size_t checks_at_once = 16;
 
-double stall_lead(double stall) { return std::min(stall_grace.count(), stall / 2); }
+double stall_lead(double stall) { return std::min(patience().before_stall.count(), stall / 2); }
+
+// In nanoseconds.
+std::int64_t check_interval() { return static_cast<std::int64_t>(patience().check.count() * 1e9); }
 
 }  // namespace
 
@@ -58,7 +53,7 @@ void Vigil::look() {
 
 void Vigil::begin() {
   begin_ = NodeBoard::now();
-  next_check_ = next_deadlock_check_ = begin_ + check_interval;
+  next_check_ = next_deadlock_check_ = begin_ + check_interval();
   if (state_.control == nullptr) return;
   next_stall_ = state_.control->stall.count();
   const NodeBoard* const board = state_.board();
@@ -112,7 +107,7 @@ void Vigil::receive_answers() {
 void Vigil::hear() {
   const Verdict* departure = state_.hear(point_);
   if (departure == nullptr) return;
-  if (!departure_end_) departure_end_ = Deadline{departure_grace};
+  if (!departure_end_) departure_end_ = Deadline{patience().part_of_leaver};
   if (departure_end_->passed()) state_.throw_verdict(point_, *departure);
 }
 
@@ -168,7 +163,7 @@ std::vector<RankAndActivity> Vigil::absent(std::vector<int>* present) const {
 // before it failed, so the condition of the wait is polled for another moment.
 void Vigil::look_for_failures() {
   if (local_.empty() || NodeBoard::now() < next_check_) return;
-  next_check_ = NodeBoard::now() + check_interval;
+  next_check_ = NodeBoard::now() + check_interval();
   const auto has_failed = [&](int member) {
     return state_.board()->has_failed(state_.in_mesh(member));
   };
@@ -188,7 +183,7 @@ void Vigil::look_for_failures() {
 void Vigil::look_for_deadlock() {
   if (!point_.needed || local_.empty() || NodeBoard::now() < next_deadlock_check_) return;
   if (deadlock_) throw_deadlock();
-  next_deadlock_check_ = NodeBoard::now() + check_interval;
+  next_deadlock_check_ = NodeBoard::now() + check_interval();
   if (!deadlock_watch_) deadlock_watch_.emplace(*state_.board());
   std::vector<Rank> needed;
   for (const int member : point_.needed()) needed.push_back(state_.in_mesh(member));
@@ -275,9 +270,12 @@ void Vigil::look_for_stall() {
                          what_members_do(ranks), others_on_node()));
 }
 
+// Asks the other members twice. The first time is a moment before the deadline, so that they can
+// answer in time. The second time is at the deadline, to find out what they do then.
 void Vigil::look_at_deadline() {
   const double left = deadline_.left().count();
-  if (stage_ == Stage::early && left <= std::min(longest_lead, deadline_.seconds() / 2)) {
+  if (stage_ == Stage::early &&
+      left <= std::min(patience().before_deadline.count(), deadline_.seconds() / 2)) {
     ask(Seconds{left});
     stage_ = Stage::asked;
   }
@@ -285,8 +283,8 @@ void Vigil::look_at_deadline() {
   if (stage_ == Stage::asked) {
     hear();  // there may already be a verdict
     note_activities();
-    ask(second_grace);
-    first_end_ = Deadline{first_grace};
+    ask(patience().answer);
+    first_end_ = Deadline{patience().verdict};
     diagnose(NodeDiagnosis::Known::missing);
     stage_ = Stage::asked_again;
   }

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "base/detail/patience.hpp"
 #include "detail/control_plane.hpp"
 #include "detail/monitor_state.hpp"
 #include "detail/open_monitors.hpp"
@@ -229,8 +230,8 @@ void WaitMonitor::receive_leftovers(const WaitPoint& point, const Deadline& dead
   exchange.wait(request, *this, point, deadline);
   const int coming = std::reduce(exchange->coming.begin(), exchange->coming.end());
   // A message of the program that has one of the tags may hide one of these for ever.
-  const Deadline patience{Deadline::Duration{1}};
-  while (state_->taken < coming && !patience.passed()) {
+  const Deadline end{detail::patience().leftovers};
+  while (state_->taken < coming && !end.passed()) {
     (void)state_->take<detail::Note>(detail::question_tag);
     (void)state_->take<detail::Note>(detail::answer_tag);
     (void)state_->take<detail::Verdict>(detail::verdict_tag);

@@ -62,7 +62,7 @@ TEST_CASE("a close whose other ranks do not come ends the work on the program's 
     wait_for_all();
     if (rank() != 1) {
       mesh["tp"].all_reduce(value.span(), stream);
-      const Deadline soon{Deadline::Duration{2 * 1.5 + limit + more}};
+      const Deadline soon{Deadline::Duration{2 * 1.5 + limit() + more}};
       CHECK_THROWS_WITH_AS(mesh.close(), doctest::Contains("rank 1 (tp=1) is not in rankmesh"),
                            TimeoutError);
       REQUIRE(cudaStreamSynchronize(stream.native()) == cudaSuccess);
@@ -126,7 +126,7 @@ TEST_CASE("an abort names what the limit of the device has left behind") {
     exec = graph_of(mesh["tp"], value, stream);
     wait_for_all();
     if (rank() != 1) group->all_reduce(value.span(), stream);
-    const Deadline soon{Deadline::Duration{1 + limit + more}};
+    const Deadline soon{Deadline::Duration{1 + limit() + more}};
     while (warnings->all().find("were aborted") == std::string::npos && !soon.passed())
       std::this_thread::sleep_for(std::chrono::milliseconds{5});
     CHECK_FALSE(soon.passed());

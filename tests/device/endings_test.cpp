@@ -82,7 +82,7 @@ TEST_CASE("a limit is kept although the operations of the call's group wait behi
       const bool blocks = nccl::blocks_after_creation(nccl::Library::load(), true);
       const char* const said = blocks ? "left behind: 'mine' (work that its operations are queued"
                                       : "NCCL's call on 'mine' is still in progress";
-      const Deadline soon{Deadline::Duration{1.5 + limit + more}};
+      const Deadline soon{Deadline::Duration{1.5 + limit() + more}};
       CHECK_THROWS_WITH_AS(group->all_reduce(value.span(), stream), doctest::Contains(said),
                            TimeoutError);
       CHECK_FALSE(soon.passed());
@@ -114,7 +114,7 @@ TEST_CASE("a call that waits in CUDA behind another group's stuck work ends at i
     const auto value = on_device<float>({1});
     if (rank() == 0) {
       mesh["tp"].all_reduce(value.span(), stream);  // alone: it does not end
-      const Deadline soon{Deadline::Duration{1.5 + 1 + limit + more}};
+      const Deadline soon{Deadline::Duration{1.5 + 1 + limit() + more}};
       const auto fill = [&] {
         for (int i = 0; i < 1200; ++i) duplicate->all_reduce(value.span(), stream);
       };
@@ -300,10 +300,11 @@ TEST_CASE("the missing rank is named, whichever rank reaches its limit first") {
 
 TEST_CASE("close of a group that reaches its limit aborts the group's communicator, and no other") {
   NEEDS_RANKS(2);
+  NEEDS_AT_MOST_RANKS(5);
   for (const bool is_async : {false, true}) {
     CAPTURE(is_async);
     const auto warnings = std::make_shared<Warnings>();
-    Mesh mesh{MPI_COMM_WORLD, "tp=auto", options_with(warnings, 1.5)};
+    Mesh mesh{MPI_COMM_WORLD, "tp=auto", options_with(warnings, 1)};
     auto& tp = mesh["tp"];
     const auto group = mesh.new_group(tp.ranks().to_vector(), "mine");
     const Stream stream = Stream::create();
@@ -346,6 +347,34 @@ TEST_CASE("a limit for the device does not disturb operations that end") {
   }
   CHECK(value.download(stream) == std::vector<float>{1});
   wait_for_all();
+  mesh.close();
+}
+
+TEST_CASE("the wait for an idle device advances operations on host memory") {
+  NEEDS_RANKS(2);
+  NEEDS_AT_MOST_RANKS(3);
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::short_timeout()};
+  auto& tp = mesh["tp"];
+  const Stream stream = Stream::create();
+  // More than fits into the memory between both, so each rank has to copy many times.
+  std::vector<float> message(8'000'000, 1);
+  std::optional<Work> work;
+  if (rank() == 0) work = tp.recv_async(message, 1);
+  if (rank() == 1) work = tp.send_async(message, 0);
+  if (rank() == 0) {
+    message.back() = 0;
+    // The device waits for the end of the message, and new_group waits for the device.
+    const auto wait_for_message = [](void* last) {
+      const std::atomic_ref<float> value{*static_cast<float*>(last)};
+      const Deadline end{Deadline::Duration{20}};
+      while (value.load() == 0 && !end.passed()) std::this_thread::yield();
+    };
+    REQUIRE(cudaLaunchHostFunc(stream.native(), wait_for_message, &message.back()) == cudaSuccess);
+  }
+  std::shared_ptr<GroupCoordinator> group;
+  CHECK_NOTHROW(group = mesh.new_group(tp.ranks().to_vector(), "mine"));
+  if (work) work->wait();
+  CHECK(message.back() == 1);
   mesh.close();
 }
 

@@ -11,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include "base/detail/patience.hpp"
 #include "fake_cuda.hpp"
 #include "fake_nccl.hpp"
 #include "rankmesh/device/device_buffer.hpp"
@@ -55,8 +56,18 @@ inline void inject(const char* faults) {
   CHECK(nccl_hook<decltype(&fake_nccl_inject)>("fake_nccl_inject")(faults) == 0);
 }
 
+// On the doubles, what does not end is left behind sooner than in programs.
+inline void be_impatient() {
+  if (!is_double()) return;
+  rankmesh::detail::Patience& times = rankmesh::detail::patience_of_tests();
+  times.abort = rankmesh::Deadline::Duration{1};
+  times.aborted_call = rankmesh::Deadline::Duration{0.3};
+  times.graph_reports = rankmesh::Deadline::Duration{0.2};
+}
+
 // The environment variable tells that all ranks share one device.
 inline rankmesh::MeshOptions options() {
+  be_impatient();
   rankmesh::MeshOptions options;
   options.share_devices = std::getenv("RANKMESH_TEST_SHARE_DEVICES") != nullptr;
   return options;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "machine.hpp"
 
-#include <array>
 #include <cstdlib>
 #include <utility>
 
@@ -16,17 +15,6 @@ namespace {
 using rankmesh::MachineFormat;
 using rankmesh::MachineReader;
 using rankmesh::UsageError;
-
-constexpr std::array<std::pair<std::string_view, MachineFormat>, 8> formats{{
-    {"hostfile", MachineFormat::hostfile},
-    {"slurm-job", MachineFormat::slurm_job},
-    {"slurm-conf", MachineFormat::slurm_conf},
-    {"slurm-yaml", MachineFormat::slurm_yaml},
-    {"topograph", MachineFormat::topograph},
-    {"nvidia-smi", MachineFormat::nvidia_smi},
-    {"hwloc", MachineFormat::hwloc},
-    {"nccl", MachineFormat::nccl},
-}};
 
 std::string read_text(const std::string& path) {
   auto text = rankmesh::detail::read_file(path);
@@ -54,13 +42,11 @@ void read_source(const std::string& source, MachineReader& reader) {
     reader.read_this_node();
     return;
   }
-  for (const auto& [name, format] : formats)
-    if (source.starts_with(name) && source.substr(name.size()).starts_with(":")) {
-      const std::string path = source.substr(name.size() + 1);
-      reader.read(read_text(path), path, format);
-      return;
-    }
-  reader.read(read_text(source), source);
+  const std::size_t colon = source.find(':');
+  const auto format =
+      colon == std::string::npos ? std::nullopt : rankmesh::machine_format(source.substr(0, colon));
+  const std::string path = format ? source.substr(colon + 1) : source;
+  reader.read(read_text(path), path, format.value_or(MachineFormat::automatic));
 }
 
 void set_job(const rankmesh::report::LiveFacts& live, std::int64_t world_size,

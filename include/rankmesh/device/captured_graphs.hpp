@@ -2,6 +2,7 @@
 // CUDA graphs that contain operations of a communicator.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -41,12 +42,18 @@ class RANKMESH_API CapturedGraphs {
   /// destroyed.
   /// @param only  If `only` is not empty, the result contains no other names.
   [[nodiscard]] std::map<std::string, int> alive(const std::string& only = {}) const;
+  /// Returns whether any captures are still part of a graph, as far as CUDA has reported. Takes no
+  /// lock.
+  [[nodiscard]] bool hold_any() const noexcept {
+    return count_->load(std::memory_order_relaxed) != 0;
+  }
   /// Returns whether captures of a name are still part of a graph, as far as CUDA has reported.
   [[nodiscard]] bool holds(const std::string& name) const;
 
  private:
-  struct State;
-  std::shared_ptr<State> state_;
+  struct GraphState;
+  std::shared_ptr<GraphState> state_;
+  const std::atomic<int>* count_;
   std::map<std::string, std::uint64_t> last_capture_;  // the last capture of each name
 };
 

@@ -61,7 +61,7 @@ Returned<In> returned(std::size_t count, Fill&& fill) {
   };
   if constexpr (std::is_same_v<T, bool>) {
     const auto flags = std::make_unique<bool[]>(size);
-    return {filled(flags.get()), flags.get() + size};
+    return Returned<In>(filled(flags.get()), flags.get() + size);
   } else {
     Returned<In> results(size);
     filled(results.data());

@@ -15,13 +15,14 @@
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
+#include "base/detail/patience.hpp"
 #include "rankmesh/device/stream.hpp"
 
 namespace rankmesh::nccl {
 
 // The threads share the state, and may outlive the object.
-struct Abort::State {
-  struct Item {
+struct Abort::AbortState {
+  struct AbortedCommunicator {
     std::shared_ptr<Communicator::Native> native;
     ncclComm_t handle;
     bool has_ended = false;
@@ -29,11 +30,11 @@ struct Abort::State {
   std::mutex mutex;
   std::condition_variable changed;
   bool may_free = false;
-  std::deque<Item> items;  // elements keep their addresses
+  std::deque<AbortedCommunicator> items;  // elements keep their addresses
   // Children of splits that have not got a handle. NCCL may still write it.
   std::vector<std::shared_ptr<Communicator::Native>> children;
 
-  void run(const Library& library, Item& item, int device) {
+  void run(const Library& library, AbortedCommunicator& item, int device) {
     (void)cudaSetDevice(device);  // otherwise NCCL would use device 0 in this thread
     const device::RelaxedCaptureMode relaxed;
     // Inside a group, an abort sets the flags at once and frees at the end of the group (2.22 and
@@ -52,7 +53,7 @@ struct Abort::State {
 };
 
 Abort::Abort(std::span<Communicator* const> comms, const std::string& why, Frees frees)
-    : state_{std::make_shared<State>()} {
+    : state_{std::make_shared<AbortState>()} {
   // Before 2.19, NCCL finds the job that creates a communicator only in the thread that has begun
   // it (ncclGroupJobAbort in src/group.cc). Such a communicator has no operations, so its abort
   // ends.
@@ -75,11 +76,13 @@ Abort::Abort(std::span<Communicator* const> comms, const std::string& why, Frees
 
 Abort::~Abort() { release(); }
 
+Deadline::Duration Abort::usual_limit() noexcept { return rankmesh::detail::patience().abort; }
+
 void Abort::begin(std::shared_ptr<Communicator::Native> native, ncclComm_t handle) {
-  State::Item* item = nullptr;
+  AbortState::AbortedCommunicator* item = nullptr;
   {
     const std::lock_guard lock{state_->mutex};
-    item = &state_->items.emplace_back(State::Item{std::move(native), handle});
+    item = &state_->items.emplace_back(AbortState::AbortedCommunicator{std::move(native), handle});
   }
   try {
     std::thread{[state = state_, library = library_, item, device = device_] {
@@ -112,19 +115,21 @@ std::string Abort::wait(Deadline::Duration limit, const IsInGraphs& is_in_graphs
   std::string left_behind;
   try {
     // CUDA reports the destruction of a graph with a short delay.
-    constexpr Deadline::Duration delay_of_reports{0.5};
-    std::set<const State::Item*> held;
-    const auto is_held = [&](const State::Item& item) { return held.contains(&item); };
+    std::set<const AbortState::AbortedCommunicator*> held;
+    const auto is_held = [&](const AbortState::AbortedCommunicator& item) {
+      return held.contains(&item);
+    };
     std::unique_lock lock{state_->mutex};
     const auto wait_for_others = [&](Deadline::Duration most) {
       return state_->changed.wait_for(lock, most, [&] {
-        return std::ranges::all_of(state_->items, [&](const State::Item& item) {
+        return std::ranges::all_of(state_->items, [&](const AbortState::AbortedCommunicator& item) {
           return item.has_ended || is_held(item);
         });
       });
     };
-    if (is_in_graphs && !wait_for_others(std::min(deadline.left(), delay_of_reports)))
-      for (const State::Item& item : state_->items)
+    if (is_in_graphs &&
+        !wait_for_others(std::min(deadline.left(), rankmesh::detail::patience().graph_reports)))
+      for (const AbortState::AbortedCommunicator& item : state_->items)
         if (is_in_graphs(item.native->name)) held.insert(&item);
     if (wait_for_others(deadline.left())) {
       lock.unlock();
@@ -132,7 +137,7 @@ std::string Abort::wait(Deadline::Duration limit, const IsInGraphs& is_in_graphs
       lock.lock();
       (void)wait_for_others(deadline.left());
     }
-    for (const State::Item& item : state_->items)
+    for (const AbortState::AbortedCommunicator& item : state_->items)
       if (!item.has_ended)
         left_behind += fmt::format(
             "{}'{}' ({})", left_behind.empty() ? "" : ", ", item.native->name,

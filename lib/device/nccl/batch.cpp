@@ -5,6 +5,8 @@
 #include <optional>
 #include <utility>
 
+#include "rankmesh/device/stream.hpp"
+
 namespace rankmesh::nccl {
 
 namespace {
@@ -35,6 +37,7 @@ void Batch::begin() {
     throw;
   }
   members_.clear();
+  is_relaxed_ = false;
   open_ = true;
   open_here = this;
 }
@@ -73,6 +76,8 @@ void Batch::end(const Deadline& deadline) {
 void Batch::issue(Deadline::Duration limit) {
   const bool blocks = !members_.empty() && members_.front()->is_blocking();
   if (blocks) watch_->limit(members_, limit);
+  std::optional<device::RelaxedCaptureMode> relaxed;
+  if (std::exchange(is_relaxed_, false)) relaxed.emplace();
   const ncclResult_t code = library_->GroupEnd();
   library_->check(code, "ncclGroupEnd");
   if (code != ncclInProgress) return;

@@ -8,6 +8,8 @@
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
+#include "base/detail/patience.hpp"
+
 namespace rankmesh::nccl {
 namespace {
 
@@ -15,9 +17,6 @@ using Clock = std::chrono::steady_clock;
 
 // The shortest pause between two checks of the thread, for calls that have a short limit.
 constexpr Deadline::Duration shortest_pause{0.005};
-
-// How long a call may take to return after its communicators were aborted.
-constexpr std::chrono::seconds patience{1};
 
 }  // namespace
 
@@ -94,7 +93,8 @@ void CallWatch::end_call() {
   Abort own{comms_, message, Abort::Frees::when_released};
   std::unique_lock lock{mutex_};
   std::unique_ptr<Abort> all;
-  if (!changed_.wait_for(lock, patience, [&] { return has_left_; })) {
+  if (!changed_.wait_for(lock, rankmesh::detail::patience().aborted_call,
+                         [&] { return has_left_; })) {
     lock.unlock();
     owner_.report(
         fmt::format("{}, although its communicator was aborted: it probably waits inside CUDA, "
@@ -125,9 +125,9 @@ void CallWatch::end_all(const std::string& why) {
 void CallWatch::finish(Abort& own, Abort* all) {
   const auto is_in_graphs = [this](const std::string& name) { return owner_.is_in_graphs(name); };
   if (all != nullptr) all->release();
-  std::string left_behind = own.wait(Abort::usual_limit, is_in_graphs);
+  std::string left_behind = own.wait(Abort::usual_limit(), is_in_graphs);
   if (all != nullptr)
-    if (const std::string more = all->wait(Abort::usual_limit, is_in_graphs); !more.empty())
+    if (const std::string more = all->wait(Abort::usual_limit(), is_in_graphs); !more.empty())
       left_behind += (left_behind.empty() ? "" : ", ") + more;
   if (!left_behind.empty()) {
     error_.message += "; NCCL communicators were left behind: " + left_behind;

@@ -21,17 +21,18 @@ class CallRanges {
 
   /// Marks a call of a group on the calling thread for as long as this object lives. The range
   /// has the name of the group and the operation, for example `tp.all_reduce`.
-  class Range {
+  class ShownCall {
    public:
     /// @param ranges  Null: there is no range.
-    Range(const CallRanges* ranges, std::string_view group, Operation operation) : ranges_{ranges} {
+    ShownCall(const CallRanges* ranges, std::string_view group, Operation operation)
+        : ranges_{ranges} {
       if (ranges_ != nullptr) push(*ranges_, group, operation);
     }
-    ~Range() {
+    ~ShownCall() {
       if (ranges_ != nullptr) (void)ranges_->pop_();
     }
-    Range(const Range&) = delete;
-    Range& operator=(const Range&) = delete;
+    ShownCall(const ShownCall&) = delete;
+    ShownCall& operator=(const ShownCall&) = delete;
 
    private:
     static void push(const CallRanges& ranges, std::string_view group, Operation operation);

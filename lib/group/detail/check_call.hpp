@@ -69,14 +69,16 @@ template <Operation operation>
   if constexpr (!has_data(operation)) {
     return true;
   } else if constexpr (facts.awaited == Awaited::peer) {
-    const bool is_tag = static_cast<unsigned>(call.tag) <= static_cast<unsigned>(max_tag);
+    const auto is_tag = [&] {
+      return static_cast<unsigned>(call.tag) <= static_cast<unsigned>(max_tag);
+    };
     if constexpr (has_in && has_out)
-      return both_exist() && is_peer(call.destination) && is_peer(call.source) && is_tag &&
+      return both_exist() && is_peer(call.destination) && is_peer(call.source) && is_tag() &&
              is_apart();
     else if constexpr (has_in)
-      return exists(in) && is_peer(call.destination) && is_tag;
+      return exists(in) && is_peer(call.destination) && is_tag();
     else
-      return exists(out) && is_peer(call.source) && is_tag;
+      return exists(out) && is_peer(call.source) && is_tag();
   } else if constexpr (has_root(operation)) {
     constexpr bool all_have_out = has_output(operation, false);
     if (!is_member(call.root) || !(all_have_out ? exists(out) : exists(in))) return false;

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "rankmesh/base/deadline.hpp"
+
 namespace rankmesh::mpi {
 
 /// What one rank says when it ends.
@@ -34,8 +36,7 @@ class NodeReport {
   [[nodiscard]] bool hand_over(const LastWords& words) const noexcept;
   /// Appends the last words that other ranks send within the given time. Ends earlier if `words`
   /// has reached `enough` elements.
-  void collect(std::vector<LastWords>& words, std::size_t enough,
-               std::chrono::milliseconds time) const;
+  void collect(std::vector<LastWords>& words, std::size_t enough, Deadline::Duration time) const;
 
  private:
   std::uint64_t key_;

@@ -47,7 +47,7 @@ class ExchangeGuard final : public NoteGuard {
   };
   std::shared_ptr<Exchange> begin(const Call& call, bool is_async, Carry carry);
   void advance();
-  void take(int from, const Note& note, std::string text) override;
+  void take(int from, const GuardNote& note, std::string text) override;
   void look_for_departed();
   void end_departed_call(std::vector<std::string> calls, std::string own_call);
   bool step(Exchange& exchange);

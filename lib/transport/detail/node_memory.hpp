@@ -26,7 +26,7 @@ class NodeMemory final : public shm::MemoryReader {
  public:
   /// What a rank tells the others. It begins as zeros.
   struct alignas(shm::line) Process {
-    enum State : std::uint32_t { unknown, announced, settled };
+    enum ReadState : std::uint32_t { unknown, announced, settled };
     std::uint64_t token[2];
     std::uint64_t address;  ///< of a copy of the token, in that process
     std::int64_t id;
@@ -74,13 +74,14 @@ class NodeMemory final : public shm::MemoryReader {
 
  private:
   /// What read() needs of a process.
-  struct Known {
+  struct KnownProcess {
     std::uint64_t token[2];
     std::uint64_t address;
     std::int64_t id;
   };
-  [[nodiscard]] static int copy(const Known& process, std::span<iovec> to, std::span<iovec> from);
-  [[nodiscard]] bool are_all(Process::State state) const;
+  [[nodiscard]] static int copy(const KnownProcess& process, std::span<iovec> to,
+                                std::span<iovec> from);
+  [[nodiscard]] bool are_all(Process::ReadState state) const;
   void try_reads();
   void settle();
 
@@ -88,7 +89,7 @@ class NodeMemory final : public shm::MemoryReader {
   std::vector<Rank> ranks_;
   std::size_t self_;
   std::uint64_t token_[2];  // at the address that this process announces
-  std::vector<Known> known_;
+  std::vector<KnownProcess> known_;
   std::string why_not_;
 };
 

@@ -46,7 +46,7 @@ class NoteGuard : public CallGuard {
     finding     // the text of the MismatchError
   };
   // What a member tells the others in addition to its calls.
-  struct Note {
+  struct GuardNote {
     std::uint64_t mark = 0;
     NoteKind kind = NoteKind::departure;
     std::uint64_t closed_after = 0;  // 1 + the number of calls
@@ -56,7 +56,7 @@ class NoteGuard : public CallGuard {
   void tell_all(NoteKind kind, std::string_view text, std::uint64_t closed_after = 0) const;
   void receive_notes();
   // Takes a note of another member that is no finding.
-  virtual void take(int, const Note&, std::string) {}
+  virtual void take(int, const GuardNote&, std::string) {}
 
   mpi::CommunicatorView comm_;
   GroupMembers members_;

@@ -19,14 +19,14 @@ namespace rankmesh {
 /// only queue work. Exceptions of the transport become errors that name it.
 class ProgramTransport final : public Transport {
  public:
-  struct Identity {
+  struct TransportIdentity {
     std::string name;         ///< Of the factory.
     record::Carrier carrier;  ///< What the record calls the transport.
   };
 
   /// @param comm  For members of which only some use the asynchronous form.
-  ProgramTransport(Identity identity, std::unique_ptr<Transport> own, mpi::CommunicatorView comm,
-                   std::int64_t largest_count)
+  ProgramTransport(TransportIdentity identity, std::unique_ptr<Transport> own,
+                   mpi::CommunicatorView comm, std::int64_t largest_count)
       : identity_{std::move(identity)}, own_{std::move(own)}, mpi_{comm, largest_count} {}
 
   [[nodiscard]] std::string_view name() const override { return identity_.name; }
@@ -43,7 +43,7 @@ class ProgramTransport final : public Transport {
   class ProgramCall;
   [[noreturn]] void fail(const std::string& activity) const;
 
-  Identity identity_;
+  TransportIdentity identity_;
   std::unique_ptr<Transport> own_;
   MpiTransport mpi_;
 };

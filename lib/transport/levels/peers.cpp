@@ -33,7 +33,7 @@ void PeerMessages::send(int node, const std::byte* data, std::size_t bytes) {
     first->opening = peers_.own_;
     const bool is_inline = bytes <= Peers::inline_bytes;
     if (is_inline && bytes != 0) std::memcpy(first->data, data, bytes);
-    post_send(node, first.get(), sizeof(Opening) + (is_inline ? bytes : 0));
+    post_send(node, first.get(), sizeof(MessageOpening) + (is_inline ? bytes : 0));
     if (is_inline) return;
   }
   if (bytes != 0) post_send(node, data, bytes);

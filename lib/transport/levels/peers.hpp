@@ -14,7 +14,7 @@
 namespace rankmesh::levels {
 
 /// The beginning of the first message of a call between two members.
-struct Opening {
+struct MessageOpening {
   std::uint64_t number;  ///< of the call in its group
   CallDescriptor call;
 };
@@ -22,7 +22,7 @@ struct Opening {
 /// Thrown if the calls of two peers differ. The transport catches it and composes the message.
 struct Difference {
   int member;
-  Opening other;
+  MessageOpening other;
 };
 
 /// The peers of a carrier in one call: the members that carry the same parts on the other nodes.
@@ -35,22 +35,22 @@ class Peers {
   static constexpr std::size_t inline_bytes = 4096;
 
   /// @param members  The peer on each node, as a rank of the communicator.
-  Peers(const mpi::CommunicatorView& comm, const Opening& own, std::vector<int> members)
+  Peers(const mpi::CommunicatorView& comm, const MessageOpening& own, std::vector<int> members)
       : comm_{comm.native()}, own_{own}, links_(members.size()), members_{std::move(members)} {}
 
  private:
   friend class PeerMessages;
   struct FirstMessage {
-    Opening opening;
+    MessageOpening opening;
     std::byte data[inline_bytes];
   };
   // The first messages, once they are posted.
-  struct Link {
+  struct PeerLink {
     std::unique_ptr<FirstMessage> sent, received;
   };
   MPI_Comm comm_;
-  Opening own_;
-  std::vector<Link> links_;
+  MessageOpening own_;
+  std::vector<PeerLink> links_;
   std::vector<int> members_;
 };
 

@@ -63,7 +63,7 @@ struct alignas(line) Finding {
 static_assert(sizeof(Finding) == 16 * line);
 
 /// Whether a member will make further calls.
-struct alignas(line) Presence {
+struct alignas(line) AreaPresence {
   /// 0 while the group is open on this member. Otherwise 1 + the number of calls that it has made.
   std::atomic<std::uint64_t> closed_after;
   /// The reason, if the member has left without closing the group; empty otherwise.
@@ -94,9 +94,11 @@ class Area {
   [[nodiscard]] std::atomic<std::uint64_t>& done() const {
     return *reinterpret_cast<std::atomic<std::uint64_t>*>(memory_);
   }
-  [[nodiscard]] Presence& presence() const { return *reinterpret_cast<Presence*>(memory_ + line); }
+  [[nodiscard]] AreaPresence& presence() const {
+    return *reinterpret_cast<AreaPresence*>(memory_ + line);
+  }
   [[nodiscard]] Finding& finding() const {
-    return *reinterpret_cast<Finding*>(memory_ + line + sizeof(Presence));
+    return *reinterpret_cast<Finding*>(memory_ + line + sizeof(AreaPresence));
   }
   [[nodiscard]] StepHeader& header(std::uint64_t step) const {
     return *reinterpret_cast<StepHeader*>(memory_ + header_offset(step));
@@ -107,7 +109,7 @@ class Area {
   static constexpr std::size_t header_offset(std::uint64_t step) {
     return first_header + (step % headers) * sizeof(StepHeader);
   }
-  static constexpr std::size_t first_header = line + sizeof(Presence) + sizeof(Finding);
+  static constexpr std::size_t first_header = line + sizeof(AreaPresence) + sizeof(Finding);
   static constexpr std::size_t first_medium = first_header + headers * sizeof(StepHeader);
   static constexpr std::size_t first_slot = first_medium + media * medium_bytes;
 

@@ -3,9 +3,9 @@
 //
 // A member that takes part in such an operation does not change its buffers before all other
 // members have finished reading them. A member that gives up or leaves may change its buffers
-// earlier, but it announces this first (see Finding and Presence). The process of a member may also
-// end. Therefore read() checks for both after each piece. If data may have changed, they are not
-// used, and the operation does not continue.
+// earlier, but it announces this first (see Finding and AreaPresence). The process of a member may
+// also end. Therefore read() checks for both after each piece. If data may have changed, they are
+// not used, and the operation does not continue.
 #pragma once
 
 #include <cstddef>

@@ -222,7 +222,7 @@ void Engine::look_back() {
 }
 
 void Engine::leave(std::string_view why) {
-  Presence& presence = group_.areas[group_.self].presence();
+  AreaPresence& presence = group_.areas[group_.self].presence();
   const std::size_t size = std::min(why.size(), sizeof presence.why - 1);
   std::memcpy(presence.why, why.data(), size);
   presence.why[size] = 0;
@@ -284,7 +284,7 @@ std::vector<std::int64_t> Engine::awaited() const {
 Engine::Published Engine::published(std::size_t member, std::uint64_t step) const {
   const Area& area = group_.areas[member];
   const StepHeader& header = area.header(step);
-  const Presence& presence = area.presence();
+  const AreaPresence& presence = area.presence();
   const std::uint64_t closed_after = presence.closed_after.load(std::memory_order_acquire);
   if (header.step.load(std::memory_order_acquire) != step)
     return {false, {}, closed_after, presence.why};

@@ -142,8 +142,8 @@ class Engine {
   struct Published {
     bool is_there;               ///< false if the member has not reached this step
     CallDescriptor call;         ///< if it is there
-    std::uint64_t closed_after;  ///< see Presence
-    const char* why_left;        ///< see Presence
+    std::uint64_t closed_after;  ///< see AreaPresence
+    const char* why_left;        ///< see AreaPresence
   };
   [[nodiscard]] Published published(std::size_t member, std::uint64_t step) const;
   /// Returns the payload that a member has published for a step with payloads of this size.

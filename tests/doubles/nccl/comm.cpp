@@ -131,6 +131,7 @@ Outcome enter(ncclComm_t handle, CommPtr& comm, Use use) {
   if (comm->progress.busy && !broken("early_reuse"))
     return failed(ncclInvalidArgument,
                   "the communicator is used before the previous call was polled to success");
+  join_run(*comm);
   if (comm->finalized && !broken("use_after_finalize"))
     return failed(ncclInvalidArgument, "the communicator is used after ncclCommFinalize");
   if (hash_name(comm->config.name) != comm->name_hash && !broken("name_kept"))
@@ -203,6 +204,12 @@ void cancel_run(Comm& comm) {
   for (const auto& member : run->members)
     if (const CommPtr other = member.lock(); other && other.get() != &comm) set_abort_flag(*other);
 }
+
+void join_run(Comm& comm) {
+  if (comm.progress.run) comm.progress.run->joined = true;
+}
+
+bool polls_join() { return version() >= 22602 || broken("poll_joins"); }
 
 bool is_outstanding(const GroupRun& run) {
   for (const auto& member : run.members) {

@@ -33,6 +33,7 @@ struct Reduction {  // made by ncclRedOpCreatePreMulSum
 struct GroupRun {
   std::vector<std::weak_ptr<ncclComm>> members;
   std::atomic<int> pending{0};
+  std::atomic<bool> joined{false};  // see join_run()
 };
 
 // The state of a communicator.
@@ -111,6 +112,12 @@ void set_abort_flag(Comm& comm);
 // The same for all communicators whose jobs are in one group with the latest one of this
 // communicator.
 void cancel_run(Comm& comm);
+// NCCL joins the thread of a group that does not block when a communicator of the group is used
+// again (ncclCommEnsureReady and ncclGroupJobComplete; init.cc of 2.21.5, lines 281-303). Until
+// then the group stays that of the thread which began it. A poll joins it from 2.26.2 on only
+// (ncclCommGetAsyncError; init.cc of 2.26.5, lines 2233-2237, of 2.25.1 without them).
+void join_run(Comm& comm);
+bool polls_join();
 // Whether a poll has to say success before the thread that made the call can make another one.
 bool is_outstanding(const GroupRun& run);
 

@@ -10,6 +10,7 @@
 #include "counters.hpp"
 #include "fake_cuda.hpp"
 #include "faults.hpp"
+#include "machine.hpp"
 #include "transfer.hpp"
 
 namespace fake {
@@ -209,6 +210,23 @@ cudaError_t order(cudaStream_t earlier, cudaStream_t later) {
   return error;
 }
 
+// From 2.27.3 on, an operation outside of captures on a communicator that captures or graphs hold
+// asks about an event, in the capture mode of the thread (`if (!persistent &&
+// comm->sharedRes->persistentRefs) status = cudaEventQuery(...)`, ncclLaunchPrepare in enqueue.cc;
+// 2.27.3: line 1491, 2.28.9: 1519, 2.30.7: 1701). NCCL uses the answer only if it is
+// cudaErrorNotReady, but the question may spoil a capture.
+void ask_about_graphs(Comm& comm) {
+  if (version() < 22703 || broken("launch_query")) return;
+  {
+    std::lock_guard lock(comm.mutex);
+    if (comm.recordings == 0) return;
+  }
+  cudaEvent_t event = nullptr;
+  if (cudaEventCreateWithFlags(&event, cudaEventDisableTiming) != cudaSuccess) return;
+  (void)cudaEventQuery(event);
+  (void)cudaEventDestroy(event);
+}
+
 }  // namespace
 
 Outcome launch(const CommPtr& comm, std::vector<Operation> operations) {
@@ -229,6 +247,7 @@ Outcome launch(const CommPtr& comm, std::vector<Operation> operations) {
   if (capturing != cudaStreamCaptureStatusNone && comm->config.graph_usage_mode == 0 &&
       !broken("graph_usage_mode"))
     return failed(ncclInvalidUsage, "launch: a capture on a communicator with graphUsageMode 0");
+  if (capturing == cudaStreamCaptureStatusNone) ask_about_graphs(*comm);
   const std::shared_ptr<void> recording =
       capturing == cudaStreamCaptureStatusNone ? nullptr : recording_of(comm);
   const auto shared = std::make_shared<const std::vector<Operation>>(std::move(operations));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "group.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <map>
@@ -180,6 +181,29 @@ bool has_outstanding(const Group& group) {
   return has_one_queue() && group.latest && is_outstanding(*group.latest);
 }
 
+// Whether the helper thread of the latest group is not joined yet (comm.hpp, join_run()). Its mode,
+// ncclGroupBlocking, is still that of this thread, and another group overwrites its job, so that
+// the next call on a communicator of the first one joins the wrong thread (group.cc of 2.21.5,
+// lines 47-51, 380-430). Destructions and aborts are launched all the same (2.25.1: line 49).
+Outcome find_unjoined(const Group& ended) {
+  if (!has_one_queue() || !ended.latest || ended.latest->joined) return {};
+  const auto is_of = [&](bool blocks) {
+    return std::any_of(ended.jobs.begin(), ended.jobs.end(),
+                       [&](const Job& job) { return !job.local && job.blocking == blocks; });
+  };
+  if (is_of(true))
+    return failed(ncclInvalidArgument,
+                  "a blocking init, split or finalize follows a group that does not block, whose "
+                  "thread no call but a poll has joined: NCCL %d finds both modes in one group",
+                  version());
+  if (!is_of(false) && ended.batches.empty()) return {};
+  ++totals().overlapping_groups;
+  return failed(ncclInternalError,
+                "a group ends while no call but a poll has joined the thread of the earlier one: "
+                "NCCL %d overwrites its job, and may crash",
+                version());
+}
+
 Outcome find_obstacle(const Group& ended) {
   if (!ended.error.ok()) return ended.error;
   if (has_outstanding(ended) && !(ended.jobs.empty() && ended.batches.empty())) {
@@ -189,6 +213,7 @@ Outcome find_obstacle(const Group& ended) {
                   "NCCL %d runs the calls of the earlier one twice, and hangs or crashes",
                   version());
   }
+  if (Outcome bad = find_unjoined(ended); !bad.ok()) return bad;
   if (!ended.jobs.empty() && !ended.batches.empty())
     return failed(ncclInvalidUsage, "operations and inits, splits or aborts are in one group");
   return check_mode(ended);
@@ -250,6 +275,8 @@ Outcome group_start() {
   if (refuses_second_group() && has_outstanding(own_group()))
     return failed(ncclInvalidUsage,
                   "a group begins while an earlier group of this thread is not polled to success");
+  // They join the thread of a group that has ended (include/group.h of 2.18.5, lines 89-97).
+  if (refuses_second_group() && own_group().latest) own_group().latest->joined = true;
   ++own_group().depth;
   return {};
 }

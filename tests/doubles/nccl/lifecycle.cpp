@@ -91,6 +91,7 @@ Outcome check_destroy(ncclComm_t handle, CommPtr& comm) {
   if (comm->progress.busy && comm->error.ok())
     return failed(ncclInvalidArgument,
                   "the communicator is destroyed before the previous call was polled to success");
+  join_run(*comm);
   return {};
 }
 
@@ -149,6 +150,10 @@ ncclResult_t ncclCommAbort(ncclComm_t handle) {
   }
   set_abort_flag(*comm);
   cancel_run(*comm);
+  {
+    std::lock_guard lock(comm->mutex);
+    join_run(*comm);
+  }
   job.body = [comm] { return abort(comm); };
   job.local = true;
   return add_end(std::move(job));
@@ -177,6 +182,7 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t handle, ncclResult_t* out) {
     if (works || progress.stuck || hangs || (progress.busy && --progress.polls > 0))
       return ncclSuccess;
     progress.busy = false;
+    if (polls_join()) join_run(*comm);
     launches.swap(progress.launches);
     deliver.swap(progress.deliver);
   }

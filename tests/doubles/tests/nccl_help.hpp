@@ -58,6 +58,12 @@ inline ncclResult_t poll(ncclComm_t comm) {
   return state;
 }
 
+// Before 2.26, a poll does not join the thread that has carried out the call.
+inline void join(ncclComm_t comm) {
+  int ranks = 0;
+  NCCL_OK(ncclCommCount(comm, &ranks));
+}
+
 inline ncclComm_t make_non_blocking_comm(const ranks::Rank& rank, int slot = 0) {
   ncclComm_t comm = nullptr;
   ncclConfig_t config = non_blocking();
@@ -65,6 +71,7 @@ inline ncclComm_t make_non_blocking_comm(const ranks::Rank& rank, int slot = 0) 
       ncclCommInitRankConfig(&comm, rank.size, shared_id(rank, slot), rank.number, &config),
       ncclInProgress);
   REQUIRE_SAME(poll(comm), ncclSuccess);
+  join(comm);
   fake_nccl_connect(comm);
   return comm;
 }

@@ -99,6 +99,8 @@ NCCL = {
     "abort_spreads": "peers on the same host learn nothing*",
     "flags_are_local": "peers on the same host learn nothing*",
     "one_queue": "until 2.26 a thread has one queue*",
+    "poll_joins": "before 2.26 a poll does not join*",
+    "launch_query": "an operation beside captures asks about an event*",
     "jobs_together": "a group of inits succeeds or fails*",
     "abort_drains": "an abort waits for what its operations queue behind*",
     "ends_at_once": "before 2.22, a group of aborts*",

@@ -50,6 +50,7 @@ TEST_CASE("until 2.26 a thread has one queue for groups that do not block") {
       if (!is_one_queue) REQUIRE_SAME(poll(refused), ncclSuccess);
       REQUIRE_SAME(count().overlapping_groups, second == ncclInternalError ? 1 : 0);
       REQUIRE_SAME(poll(comms[0]), ncclSuccess);
+      join(comms[0]);
       NCCL_OK(ncclGroupStart());  // one group for several
       for (int i = 1; i < 3; ++i) (void)begin_init(&comms[i], rank, ids[i + 1]);
       REQUIRE_NCCL(ncclGroupEnd(), ncclInProgress);
@@ -57,6 +58,7 @@ TEST_CASE("until 2.26 a thread has one queue for groups that do not block") {
       REQUIRE_NCCL(begin_init(&refused, rank, ids[4]), second);  // the other one is not polled yet
       if (!is_one_queue) REQUIRE_SAME(poll(refused), ncclSuccess);
       REQUIRE_SAME(poll(comms[2]), ncclSuccess);
+      join(comms[2]);
       for (const bool together : {false, true}) {
         if (together) NCCL_OK(ncclGroupStart());
         REQUIRE_NCCL(ncclCommFinalize(comms[0]), together ? ncclSuccess : ncclInProgress);
@@ -64,6 +66,7 @@ TEST_CASE("until 2.26 a thread has one queue for groups that do not block") {
         if (together) REQUIRE_NCCL(ncclGroupEnd(), ncclInProgress);
         if (is_one_queue && !together) {
           REQUIRE_SAME(poll(comms[0]), ncclSuccess);
+          (void)ncclCommDestroy(comms[0]);
           comms[0] = comms[2];
           continue;
         }
@@ -71,6 +74,74 @@ TEST_CASE("until 2.26 a thread has one queue for groups that do not block") {
         break;
       }
       rank.barrier();
+    });
+  }
+}
+
+TEST_CASE("before 2.26 a poll does not join the thread of a group that does not block") {
+  struct Case {
+    const char* version;
+    bool polls_join;
+  };
+  for (const auto& [version, polls_join] :
+       {Case{"21805", true}, Case{"21904", false}, Case{"22105", false}, Case{"22501", false},
+        Case{"22602", true}, Case{"22703", true}}) {
+    CAPTURE(version);
+    CHECK_RANKS(2, (Settings{{"FAKE_NCCL_VERSION", version}}), [joins = polls_join](Rank rank) {
+      ncclUniqueId ids[5];
+      for (int i = 0; i < 5; ++i) ids[i] = shared_id(rank, i);
+      ncclComm_t a = nullptr, b = nullptr, c = nullptr, refused = nullptr;
+      REQUIRE_NCCL(begin_init(&a, rank, ids[0]), ncclInProgress);
+      REQUIRE_SAME(poll(a), ncclSuccess);
+      if (!joins) {
+        REQUIRE_NCCL(begin_init(&refused, rank, ids[1]), ncclInternalError);
+        REQUIRE_NCCL(ncclCommInitRank(&refused, rank.size, ids[2], rank.number),
+                     ncclInvalidArgument);
+        REQUIRE_SAME(count().overlapping_groups, 1);
+        join(a);
+      }
+      REQUIRE_NCCL(begin_init(&b, rank, ids[3]), ncclInProgress);
+      REQUIRE_SAME(poll(b), ncclSuccess);
+      if (!joins) join(b);
+      NCCL_OK(ncclCommInitRank(&c, rank.size, ids[4], rank.number));
+      REQUIRE_SAME(count().overlapping_groups, joins ? 0 : 1);
+      for (const ncclComm_t comm : {a, b, c}) NCCL_OK(ncclCommAbort(comm));
+      rank.barrier();
+    });
+  }
+}
+
+TEST_CASE("an operation beside captures asks about an event in the mode of its thread") {
+  struct Case {
+    const char* version;
+    bool asks;
+  };
+  for (const auto& [version, asks] :
+       {Case{"22605", false}, Case{"22703", true}, Case{"22809", true}}) {
+    CAPTURE(version);
+    CHECK_RANKS(1, (Settings{{"FAKE_NCCL_VERSION", version}}), [asks = asks](Rank rank) {
+      const ncclComm_t comm = make_comm(rank, 0), other = make_comm(rank, 1);
+      int* x = device(std::vector<int>{1});
+      const cudaStream_t captured = make_stream(), beside = make_stream();
+      const auto ends = [&](cudaStreamCaptureMode mode, ncclComm_t eager, bool is_relaxed) {
+        cudaGraph_t graph = nullptr;
+        CUDA_OK(cudaStreamBeginCapture(captured, mode));
+        sum_on(comm, x, captured);
+        cudaStreamCaptureMode mine = cudaStreamCaptureModeRelaxed;
+        if (is_relaxed) CUDA_OK(cudaThreadExchangeStreamCaptureMode(&mine));
+        sum_on(eager, x, beside);
+        if (is_relaxed) CUDA_OK(cudaThreadExchangeStreamCaptureMode(&mine));
+        const cudaError_t end = cudaStreamEndCapture(captured, &graph);
+        if (graph != nullptr) CUDA_OK(cudaGraphDestroy(graph));
+        (void)cudaGetLastError();
+        return end == cudaSuccess;
+      };
+      REQUIRE_SAME(ends(cudaStreamCaptureModeGlobal, comm, false), !asks);
+      REQUIRE_SAME(ends(cudaStreamCaptureModeThreadLocal, comm, false), !asks);
+      REQUIRE_SAME(ends(cudaStreamCaptureModeGlobal, comm, true), true);
+      REQUIRE_SAME(ends(cudaStreamCaptureModeRelaxed, comm, false), true);
+      REQUIRE_SAME(ends(cudaStreamCaptureModeGlobal, other, false), true);
+      for (const ncclComm_t ended : {comm, other}) NCCL_OK(ncclCommDestroy(ended));
     });
   }
 }

@@ -30,8 +30,8 @@ class RANKMESH_API Abort {
     at_once,
     when_released,  ///< After release(), because a call of another thread still uses them.
   };
-  /// How long wait() waits if the program says nothing else.
-  static constexpr Deadline::Duration usual_limit{5};
+  /// How long wait() waits if the caller says nothing else: 5 s.
+  static Deadline::Duration usual_limit() noexcept;
   /// Returns whether CUDA graphs hold operations of the group with this name.
   using IsInGraphs = std::function<bool(const std::string& name)>;
 
@@ -51,17 +51,17 @@ class RANKMESH_API Abort {
   /// for communicators whose operations CUDA graphs hold: these end when the graphs are destroyed.
   /// @return Names and reasons of those that have not ended, which are left behind; empty if all
   /// have ended.
-  std::string wait(Deadline::Duration limit = usual_limit,
+  std::string wait(Deadline::Duration limit = usual_limit(),
                    const IsInGraphs& is_in_graphs = {}) noexcept;
 
  private:
-  struct State;
+  struct AbortState;
   void begin(std::shared_ptr<Communicator::Native> native, ncclComm_t handle);
   void begin_late_children();
 
   const Library* library_ = nullptr;
   int device_ = 0;
-  std::shared_ptr<State> state_;
+  std::shared_ptr<AbortState> state_;
 };
 
 }  // namespace rankmesh::nccl

@@ -38,6 +38,8 @@ class RANKMESH_API Batch final : public DeviceBatch {
   /// communicator decides how the group is issued, and a blocking communicator may stay in progress
   /// for ever (ncclGroupCommJoin in src/include/group.h, groupLaunch in src/group.cc).
   void add(Communicator& comm);
+  /// Lets the batch issue its calls in relaxed capture mode; NCCL may ask about an event.
+  void relax() noexcept { is_relaxed_ = true; }
   /// Issues the calls. Returns when NCCL has accepted them. The batch is closed afterwards, even
   /// after an exception.
   /// @throws NcclError if a call fails; TimeoutError if a communicator is not ready by the
@@ -53,6 +55,7 @@ class RANKMESH_API Batch final : public DeviceBatch {
   device::Claim claim_;
   CallWatch* watch_;
   bool open_ = false;
+  bool is_relaxed_ = false;
   std::vector<Communicator*> members_;  // all have the same mode
 };
 

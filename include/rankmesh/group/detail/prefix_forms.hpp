@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What scan() and exscan() have in common.
+// What the scans have in common.
 #pragma once
 
 #include <concepts>
