@@ -36,12 +36,12 @@ std::string line(std::string_view key, std::string_view text) {
 
 // There is one rule per line. The rules are written verbatim if TOML can express them: a literal
 // text has no escapes.
-std::string routes_line(const std::string& rules) {
-  const bool is_literal = rules.ends_with('\n') && rules.find("'''") == std::string::npos &&
-                          std::ranges::all_of(rules, [](unsigned char c) {
+std::string routes_line(const std::string& text) {
+  const bool is_literal = text.ends_with('\n') && text.find("'''") == std::string::npos &&
+                          std::ranges::all_of(text, [](unsigned char c) {
                             return c == '\n' || (c >= ' ' && c != 127);
                           });
-  return is_literal ? fmt::format("routes = '''\n{}'''\n", rules) : line("routes", rules);
+  return is_literal ? fmt::format("routes = '''\n{}'''\n", text) : line("routes", text);
 }
 
 std::string list(std::string_view key, const std::vector<std::string>& texts) {

@@ -59,7 +59,7 @@ constexpr DataType types[] = {
 constexpr Operation operations[] = {
     Operation::barrier,        Operation::broadcast,  Operation::all_reduce, Operation::all_gather,
     Operation::reduce_scatter, Operation::all_to_all, Operation::reduce,     Operation::gather,
-    Operation::scatter,        Operation::scan};
+    Operation::scatter,        Operation::scan,       Operation::exscan};
 
 // The ordinary memory of threads is shared, so a read is a copy. ThreadSanitizer finds reads of
 // memory that its member may change already.

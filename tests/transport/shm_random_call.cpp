@@ -71,6 +71,8 @@ class Filler {
         return all_reduce(place_.members);
       case Operation::scan:
         return all_reduce(place_.self + 1);
+      case Operation::exscan:
+        return all_reduce(place_.self);
       case Operation::all_gather:
         return all_gather();
       case Operation::reduce_scatter:
@@ -133,12 +135,13 @@ class Filler {
       expect(i, value_of(root_, i));
     }
   }
+  // Without members, the result consists of zeros.
   void all_reduce(std::int64_t members) {
     buffers(count_, count_);
     use_out_as_in();
     for (std::int64_t i = 0; i < count_; ++i) {
       input(i);
-      expect(i, reduced_value(i, members));
+      expect(i, members == 0 ? T{} : reduced_value(i, members));
     }
   }
   void all_gather() {
