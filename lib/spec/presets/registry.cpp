@@ -13,25 +13,25 @@ namespace {
 
 constexpr std::size_t max_list = 32;  // dimensions of one mesh
 
-// The table holds pointers. References would need one dynamic initialiser per file, and the order
+// The list holds pointers. References would need one dynamic initialiser per file, and the order
 // of these initialisers is unspecified.
-constexpr const Preset* table[] = {&megatron,
-                                   &hypercommgrid,
-                                   &vllm,
-                                   &tensorrt_llm,
-                                   &deepspeed_topology,
-                                   &deepspeed_grid,
-                                   &deepspeed_groups,
-                                   &deepspeed_expert_ranks,
-                                   &deepspeed_folding,
-                                   &colossalai_mesh,
-                                   &colossalai_hybrid,
-                                   &colossalai_moe,
-                                   &torch,
-                                   &sglang,
-                                   &fastertransformer,
-                                   &jax,
-                                   &llama3};
+constexpr const Preset* all_presets[] = {&megatron,
+                                         &hypercommgrid,
+                                         &vllm,
+                                         &tensorrt_llm,
+                                         &deepspeed_topology,
+                                         &deepspeed_grid,
+                                         &deepspeed_groups,
+                                         &deepspeed_expert_ranks,
+                                         &deepspeed_folding,
+                                         &colossalai_mesh,
+                                         &colossalai_hybrid,
+                                         &colossalai_moe,
+                                         &torch,
+                                         &sglang,
+                                         &fastertransformer,
+                                         &jax,
+                                         &llama3};
 
 bool is_name(std::string_view text) {
   return !text.empty() && std::ranges::all_of(text, [](char c) {
@@ -77,7 +77,7 @@ bool fits(ValueForm form, const std::string& value) {
 const Preset& choose(std::string_view text, const PresetCall& call) {
   std::vector<std::string> systems;
   std::vector<std::string> kinds;
-  for (const Preset* preset : table) {
+  for (const Preset* preset : all_presets) {
     if (systems.empty() || systems.back() != preset->system) systems.emplace_back(preset->system);
     if (preset->system == call.system) kinds.emplace_back(preset->kind);
   }
@@ -90,7 +90,7 @@ const Preset& choose(std::string_view text, const PresetCall& call) {
     detail::refuse_at(text, call.position,
                       fmt::format("the preset '{}' needs the key 'kind'", call.system),
                       detail::suggest("", kinds, "the kinds are"));
-  for (const Preset* preset : table)
+  for (const Preset* preset : all_presets)
     if (preset->system == call.system &&
         (!is_asked || kinds.front().empty() || preset->kind == kind->value))
       return *preset;
@@ -159,7 +159,7 @@ namespace rankmesh {
 
 std::vector<PresetInfo> preset_catalogue() {
   std::vector<PresetInfo> result;
-  for (const presets::Preset* preset : presets::table) {
+  for (const presets::Preset* preset : presets::all_presets) {
     PresetInfo info{preset->system, preset->kind, preset->convention, {}};
     for (const presets::Key& key : preset->keys)
       info.keys.push_back({key.name, presets::text_of(key.form), key.meaning});
