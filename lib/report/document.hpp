@@ -108,6 +108,9 @@ struct TableHere {
 struct Document {
   std::string schema;  ///< name and version, as in `rankmesh.show/1`; the first field of JSON
   Json fields;         ///< an object
+  /// Lists of ranks and their places in `fields`. JSON has them as texts, which are formatted only
+  /// when JSON is written: a group may be as large as the world.
+  std::vector<std::pair<Json::json_pointer, Ranks>> lists{};
   std::vector<std::variant<Span, Table, TableHere>> text;  ///< The pieces of the text form.
   Table table;                                             ///< The table of the CSV form.
   /// The families whose groups are all listed. The groups follow the text, or they are in the JSON

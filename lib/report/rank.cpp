@@ -72,8 +72,9 @@ void add_place(Rank rank, const Machine& machine, Json& fields, Document& docume
 }
 
 // Returns the fields of the rank, and adds its text and its rows.
+// @param at  the place of its fields in those of the document.
 Json add_rank(const MeshPlan& plan, Rank rank, const LiveFacts* live, const Machine* machine,
-              Document& document) {
+              Document& document, const Json::json_pointer& at = Json::json_pointer()) {
   Json fields{{"rank", rank.value()}, {"coordinates", Json::object()}, {"groups", Json::object()}};
   for (const auto& [name, coordinate] : plan.coordinates(rank))
     fields["coordinates"][name] = coordinate.value();
@@ -97,13 +98,16 @@ Json add_rank(const MeshPlan& plan, Rank rank, const LiveFacts* live, const Mach
     table.rows.push_back(std::move(row));
     Json entry{{"index", m.place.group},
                {"rank_in_group", m.place.rank_in_group.value()},
-               {"size", m.ranks.size()},
-               {"ranks", Ranks{m.ranks}}};
+               {"size", m.ranks.size()}};
     Json& of_family = fields["groups"][family.name()];
-    if (family.find_all(rank).size() > 1)
+    Json::json_pointer place = at / "groups" / family.name();
+    if (family.find_all(rank).size() > 1) {
+      place /= of_family.size();
       of_family.push_back(std::move(entry));
-    else
+    } else {
       of_family = std::move(entry);
+    }
+    document.lists.emplace_back(place / "ranks", Ranks{m.ranks});
   }
   document.text.emplace_back(table);
   std::ranges::move(table.rows, std::back_inserter(document.table.rows));
@@ -123,8 +127,10 @@ Document ranks(const MeshPlan& plan, const std::vector<Rank>& ranks, const LiveF
                const Machine* machine) {
   for (const Rank rank : ranks) require_slot(plan, rank, machine);
   Document document{.schema = "rankmesh.ranks/1", .fields = {{"ranks", Json::array()}}};
+  Json& all = document.fields["ranks"];
   for (const Rank rank : ranks)
-    document.fields["ranks"].push_back(add_rank(plan, rank, live, machine, document));
+    all.push_back(
+        add_rank(plan, rank, live, machine, document, Json::json_pointer{"/ranks"} / all.size()));
   return document;
 }
 

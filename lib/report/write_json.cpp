@@ -11,7 +11,9 @@ void write_json(const Document& document, Writer& out) {
   out.text(is_compact ? "{\"schema\":" : "{\n  \"schema\": ");
   out.text(json_text(Json(document.schema)));
   // The fields follow in the same braces.
-  std::string fields = json_text(document.fields, is_compact ? -1 : 2);
+  Json with_lists = document.fields;
+  for (const auto& [place, ranks] : document.lists) with_lists[place] = ranks;
+  std::string fields = json_text(with_lists, is_compact ? -1 : 2);
   if (document.fields.empty()) fields = is_compact ? "{}" : "{\n}";
   if (!document.fields.empty()) out.character(',');
   out.text(std::string_view{fields}.substr(1, fields.size() - 2));

@@ -191,7 +191,11 @@ void ShmTransport::wait_for(shm::Progress& progress, const Call& call, Waiter& w
 // Makes progress, and returns whether the operation is complete. Throws if it never will be.
 bool ShmTransport::try_to_complete(const shm::Progress& progress) {
   if (progress.is_complete()) return true;
-  if (!engine_.is_halted()) engine_.advance();
+  // A meeting that all members have reached is complete, even if one of them has given up since
+  // then: others may be inside MPI already, where they need this member. It reads slots only, never
+  // the buffers of the one that gave up.
+  const bool is_meeting = progress.algorithm == &shm::meeting && engine_.is_oldest(progress);
+  if (is_meeting || !engine_.is_halted()) engine_.advance();
   if (progress.is_complete()) return true;
   if (++polls_ % polls_per_leaving_look == 0) engine_.look_for_closed_members();
   throw_if_ended();

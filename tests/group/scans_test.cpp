@@ -138,7 +138,7 @@ TEST_CASE("scan: complex products, narrow floats and arrays") {
 TEST_CASE("scan: a reduction that it does not have, and a function that throws") {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
   auto& tp = mesh["tp"];
-  std::vector<float> values(4, 1.0F);
+  static std::vector<float> values(4, 1.0F);  // MPI may still use it after the failure at the end
   const std::string text = "tp.scan on rank " + std::to_string(rank()) + " of " +
                            std::to_string(size()) + " in the group: avg cannot be computed";
   CHECK_CONTAINS(thrown_by<UsageError>([&] { tp.scan(values, ReduceOp::avg); }).message(), text);
@@ -149,22 +149,21 @@ TEST_CASE("scan: a reduction that it does not have, and a function that throws")
   tp.scan(values);
   CHECK(values[3] == static_cast<float>(rank() + 1));
   const auto throws = [](const float&, const float&) -> float { throw std::range_error{"no"}; };
-  if (size() > 1 && rank() == last()) {
-    const auto error = thrown_by<UsageError>([&] { tp.scan(values, throws); });
-    CHECK_CONTAINS(error.message(), "a reduction function threw on this rank: no");
-  } else if (size() > 1) {  // MPI may call the function on any member
-    try {
-      tp.scan(values, throws);
-    } catch (const UsageError&) {
-    } catch (const PeerError&) {
-    }
+  // Every member but the first needs the function. On a member that comes later, it may be the error
+  // of another one. MPI may call the function on the first member, too.
+  std::string message;
+  try {
+    tp.scan(values, throws);
+  } catch (const Error& error) {
+    message = error.message();
   }
+  if (rank() > 0) CHECK_CONTAINS(message, "a reduction function threw on this rank: no");
 }
 
 TEST_CASE("scan: differing calls are named on all members") {
   NEEDS_RANKS(2);
-  std::vector<float> floats(4), more(5000);
-  std::vector<int> ints(4);
+  static std::vector<float> floats(4), more(5000);  // MPI may still use them after a failure
+  static std::vector<int> ints(4);
   const auto usual = [&](GroupCoordinator& g) { g.scan(floats); };
   const char* const text = "scan(4 x float32, sum";
   check_named({
@@ -208,7 +207,7 @@ TEST_CASE("exscan: the first member gets zeros, or values T{}") {
 
 TEST_CASE("exscan: differing calls are named on all members") {
   NEEDS_RANKS(2);
-  std::vector<float> floats(4), more(5000);
+  static std::vector<float> floats(4), more(5000);  // MPI may still use them after a failure
   const auto usual = [&](GroupCoordinator& g) { g.exscan(floats); };
   const char* const text = "exscan(4 x float32, sum";
   check_named({

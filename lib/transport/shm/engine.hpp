@@ -116,6 +116,8 @@ class Engine {
     return difference_ != 0 ||
            finding_->state.load(std::memory_order_relaxed) > Finding::being_written;
   }
+  /// Returns whether this operation is the oldest one that is not complete.
+  [[nodiscard]] bool is_oldest(const Progress& progress) const { return reading_ == &progress; }
   /// Returns the step in which this member has seen a difference, or 0.
   [[nodiscard]] std::uint64_t difference() const { return difference_; }
   /// Returns the read of another member's memory that has failed, if any. No operation continues
