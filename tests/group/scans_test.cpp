@@ -149,8 +149,8 @@ TEST_CASE("scan: a reduction that it does not have, and a function that throws")
   tp.scan(values);
   CHECK(values[3] == static_cast<float>(rank() + 1));
   const auto throws = [](const float&, const float&) -> float { throw std::range_error{"no"}; };
-  // Every member but the first needs the function. On a member that comes later, it may be the error
-  // of another one. MPI may call the function on the first member, too.
+  // Every member but the first needs the function. On a member that comes later, it may be the
+  // error of another one. MPI may call the function on the first member, too.
   std::string message;
   try {
     tp.scan(values, throws);

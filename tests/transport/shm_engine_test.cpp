@@ -6,7 +6,7 @@
 //
 //   test_shm_engine [MEMBERS OPERATIONS [SEED]]
 //
-// Without arguments it runs 3000 operations with each of several numbers of members.
+// Without arguments it runs 4000 operations with each of several numbers of members.
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -322,7 +322,7 @@ bool run(int members, std::uint64_t count, unsigned seed, bool reads_directly) {
               static_cast<unsigned long long>(all_wrong),
               static_cast<unsigned long long>(all_allocated));
   // Few operations need not reach every algorithm.
-  const bool reached_all = count < 3000 || check_runs(all_runs, members, reads_directly);
+  const bool reached_all = count < 4000 || check_runs(all_runs, members, reads_directly);
   return all_wrong == 0 && all_allocated == 0 && reached_all;
 }
 
@@ -340,7 +340,7 @@ int main(int argc, char** argv) {
       continue;
     }
     for (const int members : {1, 2, 3, 4, 5, 8})
-      good = run(members, 3000, static_cast<unsigned>(members), reads_directly) && good;
+      good = run(members, 4000, static_cast<unsigned>(members), reads_directly) && good;
   }
   return good ? 0 : 1;
 }
