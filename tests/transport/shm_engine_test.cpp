@@ -340,7 +340,7 @@ int main(int argc, char** argv) {
       continue;
     }
     for (const int members : {1, 2, 3, 4, 5, 8})
-      good = run(members, 4000, static_cast<unsigned>(members), reads_directly) && good;
+      good = run(members, 4000, static_cast<unsigned>(10 + members), reads_directly) && good;
   }
   return good ? 0 : 1;
 }
