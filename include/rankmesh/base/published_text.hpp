@@ -40,7 +40,8 @@ class PublishedWords {
   /// write.
   [[nodiscard]] std::optional<Value> read() const {
     for (int attempt = 0; attempt < 1000; ++attempt) {
-      Value value{.version = sequence_.load(std::memory_order_acquire)};
+      Value value;
+      value.version = sequence_.load(std::memory_order_acquire);
       if (value.version % 2 != 0) continue;
       for (std::size_t i = 0; i < count; ++i)
         value.words[i] = words_[i].load(std::memory_order_relaxed);

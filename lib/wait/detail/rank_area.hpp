@@ -30,6 +30,8 @@ class CurrentCall {
   };
 
   void enter(std::uint64_t label, const CallDescriptor& descriptor, std::uint64_t number) noexcept {
+    // A reader of the last call must see its end before it sees parts of this one.
+    std::atomic_thread_fence(std::memory_order_release);
     label_.store(label, std::memory_order_relaxed);
     kind_.store(descriptor.kind, std::memory_order_relaxed);
     detail_.store(descriptor.detail, std::memory_order_relaxed);
