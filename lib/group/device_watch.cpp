@@ -179,9 +179,8 @@ std::string DeviceWatch::waits_behind(const std::vector<std::size_t>& slots) con
     const auto& next = late.empty() ? members : late;
     to_ask.insert(to_ask.end(), next.begin(), next.end());
     if (late.empty()) continue;
-    found =
-        fmt::format("; the device of rank {} waits in '{}' for {}", board.ranks()[asked].value(),
-                    oldest->group.text(), text_of(missing));
+    found = fmt::format("; the device of rank {} waits in '{}' for {}",
+                        board.ranks()[asked].value(), oldest->group.text(), text_of(missing));
     if (is_last) break;
   }
   return found;

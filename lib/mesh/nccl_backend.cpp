@@ -43,8 +43,8 @@ NcclBackend::NcclBackend(const nccl::Library& library, device::Claim claim,
     : library_{library},
       device_{claim.device()},
       control_{std::move(control)},
-      context_{std::make_shared<NcclContext>(
-          library, std::move(claim), std::move(compute_capabilities), control_)} {}
+      context_{std::make_shared<NcclContext>(library, std::move(claim),
+                                             std::move(compute_capabilities), control_)} {}
 
 OpenedDevices NcclBackend::open(const DeviceOpening& wanted, const Participants& participants) {
   attempts_ = highest_of(attempts_, participants) + 1;

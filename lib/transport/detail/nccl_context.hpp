@@ -138,7 +138,7 @@ struct NcclContext final : nccl::CallWatch::Owner {
   device::Claim claim;
   const std::vector<int> compute_capabilities;  ///< Of the device of each rank of the mesh.
   const std::shared_ptr<detail::ControlPlane> control;
-  nccl::CallWatch watch;                        ///< Limits the time of calls that block.
+  nccl::CallWatch watch;  ///< Limits the time of calls that block.
   const std::shared_ptr<nccl::Batch> batch;
   device::CapturedGraphs graphs;
 

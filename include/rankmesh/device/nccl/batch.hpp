@@ -23,7 +23,8 @@ namespace rankmesh::nccl {
 /// only one batch can be open in a thread, even if the thread uses several meshes.
 class RANKMESH_API Batch final : public DeviceBatch {
  public:
-  /// Creates a batch of a mesh for the claimed device. `library` and `watch` must outlive it. Local.
+  /// Creates a batch of a mesh for the claimed device. `library` and `watch` must outlive it.
+  /// Local.
   Batch(const Library& library, device::Claim claim, CallWatch& watch,
         std::shared_ptr<rankmesh::detail::ControlPlane> control)
       : library_{&library},

@@ -95,8 +95,7 @@ class RANKMESH_API Communicator {
   /// @param mesh  The mesh whose call waits, and whose operations on host memory advance meanwhile;
   ///              null if there is none.
   /// @throws TimeoutError if the deadline passes; the errors of is_ready().
-  void wait_until_ready(const Deadline& deadline,
-                        rankmesh::detail::MeshLock* mesh = nullptr) const;
+  void wait_until_ready(const Deadline& deadline, rankmesh::detail::MeshLock* mesh = nullptr) const;
 
   /// Throws NcclError if a communicator that shares resources with this one was aborted: NCCL then
   /// drops the operations of both communicators without an error. Throws TimeoutError if this
