@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "base/detail/bucket_mark.hpp"
 #include "base/detail/error_in_flight.hpp"
 #include "detail/progress_in_mpi.hpp"
 #include "detail/scratch_call.hpp"
@@ -130,7 +131,7 @@ void CallDispatcher::run(const Call& call) {
 // mesh because of it. If a later operation succeeds, the program has continued, and the error is
 // forgotten. The fast path does not do this.
 template <class Action>
-auto CallDispatcher::keeping_failure(Action&& action) {
+auto CallDispatcher::keeping_failure(const Call& call, Action&& action) {
   const auto go_on = [&] {
     if (runtime_->last_failure.empty()) return;
     runtime_->last_failure.clear();
@@ -148,7 +149,21 @@ auto CallDispatcher::keeping_failure(Action&& action) {
   } catch (const Error& error) {
     runtime_->last_failure = error.message();
     throw;
+  } catch (const std::bad_alloc&) {
+    out_of_memory(call);
   }
+}
+
+// The other members wait for this one, and learn why it does not come.
+void CallDispatcher::out_of_memory(const Call& call) {
+  const Error error{
+      fmt::format("{}: there is too little memory for {} bytes of buffers",
+                  point_of(call, next_number(call)).activity, call.in.bytes() + call.out.bytes()),
+      "use smaller pieces, or give the job more memory"};
+  runtime_->last_failure = error.message();
+  connection_->mark_broken(error);
+  runtime_->control->monitor.give_up(point_of(call, next_number(call)), error.message());
+  throw Error{error};
 }
 
 // A call of a batch is shown where it is issued.
@@ -167,9 +182,18 @@ std::optional<std::int64_t> CallDispatcher::arrived(RankInGroup from, int tag) {
   return bytes;
 }
 
-void CallDispatcher::run_checked(const Call& call) {
+// Adds the function that the program has called.
+Call CallDispatcher::of_caller(const Call& call) const {
+  Call marked = call;
+  if (!is_point_to_point(call.operation) && call.user == nullptr && call.rows == 1)
+    marked.bucket |= BucketMark::of_function(runtime_->caller);
+  return marked;
+}
+
+void CallDispatcher::run_checked(const Call& of_program) {
+  const Call call = of_caller(of_program);
   const CallRanges::ShownCall range{ranges(), name_, call.operation};
-  keeping_failure([&] {
+  keeping_failure(call, [&] {
     try {
       route(call);
     } catch (const FailedReduction& error) {
@@ -199,6 +223,7 @@ void CallDispatcher::route(const Call& call) {
 }
 
 void CallDispatcher::run_on_host(const Call& call) {
+  if (is_point_to_point(call.operation)) connection_->messages.add(call);
   Transport& transport = transport_for(call);
   if (transport.is_polled(call)) return transport.run(call, *this);
   if (runtime_->deadline) return run_polled(call);
@@ -312,9 +337,9 @@ void CallDispatcher::start_on_host(const Call& call, AsyncOperation& operation) 
 Work CallDispatcher::start(const Call& call, std::shared_ptr<void> kept) {
   const CallLock lock{*runtime_};
   const CallRanges::ShownCall range{ranges(), name_, call.operation};
-  Call started = call;
+  Call started = of_caller(call);
   started.is_async = true;
-  return keeping_failure([&] { return start_checked(started, std::move(kept)); });
+  return keeping_failure(started, [&] { return start_checked(started, std::move(kept)); });
 }
 
 Work CallDispatcher::start_checked(const Call& call, std::shared_ptr<void> kept) {
@@ -335,6 +360,9 @@ Work CallDispatcher::start_checked(const Call& call, std::shared_ptr<void> kept)
   operation->is_message = is_point_to_point(call.operation) && !on_device;
   operation->is_receive = call.operation == Operation::recv && !on_device;
   operation->is_deferred = is_batched;
+  operation->source = call.source;
+  operation->tag = call.tag;
+  if (operation->is_message) connection_->messages.add(call);
   operation->kept = std::move(kept);
   if (program != nullptr) {
     start_on_program_device(call, *program, *operation);

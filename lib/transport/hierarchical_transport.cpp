@@ -145,6 +145,13 @@ void HierarchicalTransport::advance() {
     refuse(error_of(difference));
   } catch (const MismatchError& error) {  // found by the members of this node, or told by others
     refuse(error);
+  } catch (const std::bad_alloc&) {
+    const Call& call = queue_.front()->call;
+    fail(std::make_exception_ptr(
+        Error{fmt::format("there is too little memory for the buffers of {}.{} of {} bytes",
+                          guard_.members().name_of(call.family), to_string(call.operation),
+                          call.in.bytes() + call.out.bytes()),
+              "use smaller pieces, or give the job more memory"}));
   } catch (...) {
     fail(std::current_exception());
   }

@@ -45,6 +45,15 @@ class CallGuard {
   ///         null if nothing is compared.
   [[nodiscard]] virtual std::unique_ptr<Pending> start_comparison(const Call& call,
                                                                   Carry carry) = 0;
+  /// Compares how the members end a call with a function of the program; does not block. Call it
+  /// right after the comparison of the call. A member on which the function throws gives up
+  /// instead.
+  /// @param has_run  Whether the operation is complete on this member. It must stay valid until the
+  ///                 result is complete.
+  /// @return null if nothing is compared.
+  [[nodiscard]] virtual std::unique_ptr<Pending> start_end(const Call&, const bool& /*has_run*/) {
+    return nullptr;
+  }
 
   /// Says that this member has failed and knows why. Members that can be told, throw too. Local.
   /// Only the first reason counts.

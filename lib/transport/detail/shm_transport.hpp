@@ -103,6 +103,7 @@ class RANKMESH_API ShmTransport final : public Transport, public detail::CallGua
   [[nodiscard]] std::uint64_t& calls() override { return engine_.calls(); }
   bool meet(const Call& call, bool is_async, Waiter& waiter) override;
   [[nodiscard]] std::unique_ptr<Pending> start_comparison(const Call& call, Carry carry) override;
+  [[nodiscard]] std::unique_ptr<Pending> start_end(const Call& call, const bool& has_run) override;
   void give_up(const Error& why) override;
   void throw_if_ended() override;
   void leave(std::string_view why) override { engine_.leave(why); }

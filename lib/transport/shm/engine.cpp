@@ -93,6 +93,7 @@ void Engine::begin(Progress& p, const Call& call, const Algorithm& algorithm) {
   p.payload = algorithm.payload(group_, call);
   p.published = p.read = p.seen = 0;
   p.next = nullptr;
+  p.waits_for = nullptr;
   const auto [count, unit] = p.payload;
   const bool is_one_piece = static_cast<std::size_t>(count) * unit <= group_.slot_bytes;
   p.piece = is_one_piece ? count : static_cast<std::int64_t>(group_.slot_bytes / unit);
@@ -158,6 +159,7 @@ bool Engine::publish_next() {
   Progress& p = *publishing_;
   const std::uint64_t i = p.published;
   if (i == p.steps) return false;  // the first step will tell whether there are more
+  if (p.waits_for != nullptr && !*p.waits_for) return false;
   const Phase& phase = phase_of(*p.algorithm, i);
   // The second phase publishes what the member has computed when it read the first phase.
   if (&phase != &p.algorithm->first && p.read < i) return false;

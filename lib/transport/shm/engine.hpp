@@ -65,6 +65,7 @@ struct Progress {
   std::uint64_t read;            ///< steps that this member has finished
   std::size_t seen;              ///< members before this one have published the next step to read
   Progress* next;
+  const bool* waits_for;  ///< it publishes nothing before this is true; or null
 
   [[nodiscard]] bool is_complete() const { return read == steps; }
   /// Returns whether the first step will tell how many further steps there are.
