@@ -17,6 +17,7 @@
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/wait/mpi_memory.hpp"
 #include "transport/detail/failed_reduction.hpp"
+#include "transport/detail/too_little_memory.hpp"
 #include "transport/detail/wrong_length.hpp"
 #include "wait/detail/few_polls.hpp"
 
@@ -156,13 +157,11 @@ auto CallDispatcher::keeping_failure(const Call& call, Action&& action) {
 
 // The other members wait for this one, and learn why it does not come.
 void CallDispatcher::out_of_memory(const Call& call) {
-  const Error error{
-      fmt::format("{}: there is too little memory for {} bytes of buffers",
-                  point_of(call, next_number(call)).activity, call.in.bytes() + call.out.bytes()),
-      "use smaller pieces, or give the job more memory"};
+  const WaitPoint point = point_of(call, next_number(call));
+  const Error error = too_little_memory(point.activity, call);
   runtime_->last_failure = error.message();
   connection_->mark_broken(error);
-  runtime_->control->monitor.give_up(point_of(call, next_number(call)), error.message());
+  runtime_->control->monitor.give_up(point, error.message());
   throw Error{error};
 }
 

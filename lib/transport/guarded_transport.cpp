@@ -2,11 +2,13 @@
 #include "detail/guarded_transport.hpp"
 
 #include <exception>
+#include <new>
 #include <utility>
 #include <vector>
 
 #include "detail/kept_call.hpp"
 #include "detail/published_call.hpp"
+#include "detail/too_little_memory.hpp"
 
 namespace rankmesh {
 namespace {
@@ -37,6 +39,8 @@ void telling_others(detail::CallGuard& guard, const Call& call, std::uint64_t nu
     return action();
   } catch (const UsageError&) {
     throw;
+  } catch (const std::bad_alloc&) {
+    failure = std::make_exception_ptr(detail::too_little_memory(waiter.activity_of(call), call));
   } catch (...) {
     failure = std::current_exception();
   }
@@ -141,6 +145,8 @@ std::unique_ptr<Pending> GuardedTransport::start(const Call& call) {
   } catch (const Error& error) {
     guard->give_up(error);
     throw;
+  } catch (const std::bad_alloc&) {
+    throw;  // the coordinator tells the other members what was too large
   } catch (const std::exception& error) {
     guard->give_up(Error{error.what()});
     throw;

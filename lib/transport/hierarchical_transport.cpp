@@ -9,6 +9,7 @@
 
 #include "detail/published_call.hpp"
 #include "detail/reduce_kernels.hpp"
+#include "detail/too_little_memory.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/mpi/error.hpp"
 #include "wait/detail/few_polls.hpp"
@@ -147,11 +148,9 @@ void HierarchicalTransport::advance() {
     refuse(error);
   } catch (const std::bad_alloc&) {
     const Call& call = queue_.front()->call;
-    fail(std::make_exception_ptr(
-        Error{fmt::format("there is too little memory for the buffers of {}.{} of {} bytes",
-                          guard_.members().name_of(call.family), to_string(call.operation),
-                          call.in.bytes() + call.out.bytes()),
-              "use smaller pieces, or give the job more memory"}));
+    fail(std::make_exception_ptr(detail::too_little_memory(
+        fmt::format("{}.{}", guard_.members().name_of(call.family), to_string(call.operation)),
+        call)));
   } catch (...) {
     fail(std::current_exception());
   }
