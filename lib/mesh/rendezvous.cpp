@@ -116,6 +116,7 @@ void Rendezvous::receive_notes(const Attempt& attempt) {
     switch (header.kind) {
       case NoteMeaning::arrived:
         arrived_[key][from] = {note.text, header.epoch};
+        withdrawn_[key].erase(from);
         break;
       case NoteMeaning::complete:
         complete_[key] = header.memory;

@@ -35,7 +35,7 @@ class ShmTransport::PendingSteps final : public Pending {
   PendingSteps(ShmTransport& transport, const Call& call, bool only_compares,
                const bool* waits_for = nullptr)
       : transport_{transport}, record_{std::make_unique<Kept>(call)} {
-    transport_.throw_if_ended();
+    if (waits_for == nullptr) transport_.throw_if_ended();  // else MPI has the call already
     const Call& kept = record_->kept.call;
     if (only_compares)
       transport_.engine_.begin(record_->progress, record_->meeting.emplace(kept, true),

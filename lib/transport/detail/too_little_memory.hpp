@@ -14,9 +14,9 @@ namespace rankmesh::detail {
 /// Returns the error of a call that needs more memory than its buffers, and gets none.
 /// @param activity  The call in the words of the program.
 inline Error too_little_memory(const std::string& activity, const Call& call) {
-  return {fmt::format("{}: there is too little memory for {} bytes of buffers", activity,
-                      call.in.bytes() + call.out.bytes()),
-          "use smaller pieces, or give the job more memory"};
+  return Error{fmt::format("{}: there is too little memory for {} bytes of buffers", activity,
+                           call.in.bytes() + call.out.bytes()),
+               "use smaller pieces, or give the job more memory"};
 }
 
 }  // namespace rankmesh::detail
