@@ -10,6 +10,7 @@
 
 #include "base/detail/bucket_mark.hpp"
 #include "base/detail/error_in_flight.hpp"
+#include "base/detail/private_api.hpp"
 #include "detail/progress_in_mpi.hpp"
 #include "detail/scratch_call.hpp"
 #include "device/stream_memory.hpp"
@@ -40,7 +41,7 @@ std::string function_of(const Call& call) {
 
 }  // namespace
 
-bool CallLock::enter_slowly(MeshRuntime& runtime) {
+RANKMESH_PRIVATE_API bool CallLock::enter_slowly(MeshRuntime& runtime) {
   if (runtime.lock.enter_at_poll()) return true;  // of a transport of the program, in its test()
   if (runtime.lock.enter_after_guests()) return false;
   if (InFunction::is_entered())

@@ -3,12 +3,13 @@
 
 #include <array>
 
+#include "base/detail/private_api.hpp"
 #include "rankmesh/base/hash.hpp"
 
 namespace rankmesh::detail {
 
-void MessageLedger::add_of_queue(std::int64_t queue, RankInGroup writer, RankInGroup self,
-                                 std::int64_t size) {
+RANKMESH_PRIVATE_API void MessageLedger::add_of_queue(std::int64_t queue, RankInGroup writer,
+                                                      RankInGroup self, std::int64_t size) {
   if (self != writer) {
     ++counts_[{writer.value(), queues + queue}].received;
     return;

@@ -6,14 +6,13 @@
 #include <unordered_map>
 #include <vector>
 
-#include "rankmesh/export.hpp"
 #include "rankmesh/transport/call.hpp"
 
 namespace rankmesh::detail {
 
 /// Counts the messages of one member, for each other end and each tag. The counts of both ends are
 /// compared when the group is closed: MPI and shared memory drop what nobody has received.
-class RANKMESH_API MessageLedger {
+class MessageLedger {
  public:
   struct Count {
     std::int64_t sent = 0, received = 0;
