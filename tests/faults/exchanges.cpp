@@ -106,7 +106,7 @@ void options_of_lockstep(Cell& c) {
   (void)lockstep.agree({.tokens = 3});
 }
 void extra_step(Cell& c) {
-  c.expect({"tp.all_reduce("}, {"tp.all_reduce("});
+  c.expect({"tp.Lockstep: all_reduce("}, {"tp.all_reduce("});
   Lockstep lockstep{*c.group};
   (void)lockstep.agree({.tokens = 3});
   if (c.is_odd()) (void)lockstep.agree({.tokens = 3});
