@@ -84,8 +84,7 @@ void add_bench(CLI::App& app, Program& program) {
            "for device memory: auto, or shared (several ranks on one)", {"auto", "shared"});
   command.add_flag_callback(
       "--json", [&to = options.output.format] { to = "json"; }, "the same as --format json");
-  options.output.add_format_to(command);
-  options.output.add_path_to(command, "--output", bench_path_description);
+  options.output.add_to(command, {}, bench_path_description, "--output");
   command.footer(
       "Examples:\n"
       "  mpirun -n 4 meshinfo bench dp=2,tp=2 --dim tp --op all_reduce -b 8 -e 64M\n"

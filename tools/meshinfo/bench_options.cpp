@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
-#include <charconv>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "base/detail/parse.hpp"
 #include "bench.hpp"
 #include "command_model.hpp"
 #include "rankmesh/base/detail/suggest.hpp"
@@ -46,13 +46,11 @@ std::int64_t bytes_of(const std::string& option, const std::string& text) {
          {std::pair{"Kk", 1L << 10}, {"Mm", 1L << 20}, {"Gg", 1L << 30}})
       if (std::string_view{letters}.find(digits.back()) != std::string_view::npos) unit = factor;
   if (unit != 1) digits.pop_back();
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  if (error != std::errc{} || end != digits.data() + digits.size() || number < 0 ||
-      number > (1L << 50) / unit)
+  const auto number = rankmesh::detail::parse_number(digits);
+  if (!number || *number < 0 || *number > (1L << 50) / unit)
     throw UsageError{fmt::format("{} must be a size in bytes, got '{}'", option, text),
                      "write 8, 64K, 4M or 1G"};
-  return number * unit;
+  return *number * unit;
 }
 
 // Returns the operations that can be measured.
@@ -89,12 +87,17 @@ std::vector<Operation> operations_of(const BenchOptions& options, rankmesh::Memo
   return operations;
 }
 
-ReduceOp reduction_of(const std::string& name) {
-  for (const auto& [known, reduction] : reductions)
-    if (known == name) return reduction;
-  throw UsageError{fmt::format("-o: there is no reduction '{}'", name),
-                   suggest(name, reduction_names(),
-                           "--op selects operations, --output a file; the reductions are")};
+std::vector<std::string> names_in(const auto& table) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : table) names.emplace_back(name);
+  return names;
+}
+
+// Returns what the name stands for in a table.
+auto value_of(const std::string& name, const auto& table, const char* what, const char* label) {
+  for (const auto& [known, value] : table)
+    if (known == name) return value;
+  throw UsageError{fmt::format("{} '{}'", what, name), suggest(name, names_in(table), label)};
 }
 
 std::vector<std::int64_t> sizes_of(const BenchOptions& options) {
@@ -117,17 +120,9 @@ std::vector<std::int64_t> sizes_of(const BenchOptions& options) {
 
 }  // namespace
 
-std::vector<std::string> type_names() {
-  std::vector<std::string> names;
-  for (const auto& [name, type] : types) names.emplace_back(name);
-  return names;
-}
+std::vector<std::string> type_names() { return names_in(types); }
 
-std::vector<std::string> reduction_names() {
-  std::vector<std::string> names;
-  for (const auto& [name, reduction] : reductions) names.emplace_back(name);
-  return names;
-}
+std::vector<std::string> reduction_names() { return names_in(reductions); }
 
 void add_size_options(CLI::App& command, BenchOptions& options) {
   CLI::Option* operations =
@@ -156,13 +151,9 @@ BenchPlan read_options(const BenchOptions& options) {
   plan.memory =
       options.memory == "host" ? rankmesh::MemoryKind::host : rankmesh::MemoryKind::device;
   plan.operations = operations_of(options, plan.memory);
-  const auto type =
-      std::ranges::find(types, options.type, [](const auto& t) { return std::string{t.first}; });
-  if (type == std::end(types))
-    throw UsageError{fmt::format("-d: there is no type '{}'", options.type),
-                     suggest(options.type, type_names(), "the types are")};
-  plan.type = type->second;
-  plan.reduction = reduction_of(options.reduction);
+  plan.type = value_of(options.type, types, "-d: there is no type", "the types are");
+  plan.reduction = value_of(options.reduction, reductions, "-o: there is no reduction",
+                            "--op selects operations, --output a file; the reductions are");
   if (options.repeats < 1 || options.warm_up < 0)
     throw UsageError{"-n must be at least 1, and -w at least 0", "leave them out for the defaults"};
   plan.sizes = sizes_of(options);

@@ -47,7 +47,7 @@ int doctor(const DoctorOptions& options, Job& job) {
   // own.
   if (!facts.ranks.empty()) {
     const auto plan = plan_of(options, facts);
-    const Examination examination{facts.ranks, plan ? &*plan : nullptr};
+    const Examination examination{facts.ranks, pointer_to(plan)};
     const auto findings = rankmesh::report::examine(examination);
     if (rankmesh::report::has_trouble(findings)) status = check_failed;
     if (job.prints())

@@ -50,10 +50,9 @@ void add_tune(CLI::App& app, Program& program) {
   command.add_flag("--by-size", options.by_size,
                    "measure groups of 2, 3, 4, 8, ... ranks instead of the names of the mesh; the "
                    "rules are for groups of these sizes in any mesh");
-  options.output.add_format_to(command);
-  options.output.add_path_to(command, "-o,--output",
-                             "the route file to write: .routes, or .toml for the mesh with its "
-                             "routes; .svg draws the curves, and the routes are printed");
+  options.output.add_to(command, {},
+                        "the route file to write: .routes, or .toml for the mesh with its "
+                        "routes; .svg draws the curves, and the routes are printed");
   command.footer(
       "Examples:\n"
       "  mpirun -n 8 meshinfo tune dp=2,tp=4 -o mesh.toml\n"
