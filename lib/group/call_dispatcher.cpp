@@ -67,9 +67,8 @@ CallDispatcher::CallDispatcher(std::string name, std::shared_ptr<Connection> con
   publication = &publication_;
   if (runtime_->device_watch != nullptr) runtime_->device_watch->open(*connection_);
   if (runtime_->control == nullptr) return;
-  NodeBoard& board = runtime_->control->board();
-  publication_.current = &board.own().call;
-  publication_.label = board.label(name_);
+  publication_.current = &runtime_->control->board().own().call;
+  publication_.group = ShortName{name_};
 }
 
 CallDispatcher::~CallDispatcher() { lifetime_->is_over = true; }
