@@ -145,6 +145,8 @@ bool meet_at_close(detail::MeshState& state, const std::shared_ptr<detail::Conne
                    const GroupCoordinator& group) {
   detail::Connection& connection = *shared;
   detail::ControlPlane& control = *state.control;
+  const std::uint64_t balance = detail::balance_of({&shared, 1}, control.rank());
+  connection.guard().collectives->bring(balance);
   connection.guard().leave();
   const std::string activity = "close of " + group.name();
   // The identity is the same on all members; the name may differ.
@@ -152,11 +154,16 @@ bool meet_at_close(detail::MeshState& state, const std::shared_ptr<detail::Conne
   const WaitPoint point = WaitPoint::of(group.ranks(), activity, key);
   const Deadline deadline = state.deadline();
   // Before all members have left, MPI could match the sum with a collective of the program.
-  SumOfMembers sum{detail::balance_of({&shared, 1}, control.rank()), connection.comm()};
-  const auto have_met = [&] { return connection.guard().have_all_left() && sum.test(); };
+  SumOfMembers sum{balance, connection.comm()};
+  std::optional<std::uint64_t> known;
+  const auto have_met = [&] {
+    if (!connection.guard().have_all_left()) return false;
+    known = connection.guard().collectives->brought_by_all();
+    return known || sum.test();
+  };
   control.monitor.wait(have_met, point, deadline);
   control.monitor.require_not_given_up(point);
-  return sum.result() != 0;
+  return known.value_or(sum.result()) != 0;
 }
 
 // Compares the messages of all members. Keeps the first failure.

@@ -231,6 +231,12 @@ void Engine::leave(std::string_view why) {
   presence.closed_after.store(calls_ + 1, std::memory_order_release);
 }
 
+std::uint64_t Engine::brought_by_all() const {
+  std::uint64_t sum = 0;
+  for (const Area& area : group_.areas) sum += area.presence().brought;
+  return sum;
+}
+
 bool Engine::have_all_left() const {
   return std::ranges::all_of(group_.areas, [](const Area& area) {
     return area.presence().closed_after.load(std::memory_order_acquire) != 0;

@@ -168,6 +168,9 @@ class Engine {
   /// Tells the other members that this member makes no further calls.
   /// @param why  The reason, if the member leaves without closing the group; empty otherwise.
   void leave(std::string_view why);
+  /// See CallGuard.
+  void bring(std::uint64_t number) { group_.areas[group_.self].presence().brought = number; }
+  [[nodiscard]] std::uint64_t brought_by_all() const;
   /// Returns whether all members have called leave().
   [[nodiscard]] bool have_all_left() const;
   /// Reverses leave().
