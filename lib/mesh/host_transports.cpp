@@ -48,7 +48,6 @@ HostTransports host_transports(const GroupDescription& group, const mpi::Communi
   if (is_guarded || shared.levels) guard.all.push_back(guard.collectives);
   if (checks) guard.all.push_back(guard.messages = &guard.create<MessageGuard>(comm, members));
   guard.compares_on_device = checks;
-  guard.tells_who_leaves = is_guarded;
   std::unique_ptr<Transport> mpi = std::make_unique<MpiTransport>(
       comm, options.largest_count, is_guarded ? nullptr : &guard.collectives->calls());
   if (memory != nullptr && checks)
