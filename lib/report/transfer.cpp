@@ -109,8 +109,8 @@ void add_pairs(std::vector<TransferFlow> flows, const Machine* machine, Document
   if (flows.empty()) return;
   document.fields["pairs"] = document.table.objects({"sender", "receiver", "bytes"}, most_pairs);
   document.add(flows.size() > most_pairs ? fmt::format("\n  the {} of {} pairs that carry most\n\n",
-                                                      most_pairs, flows.size())
-                                        : std::string{"\n  the pairs of ranks\n\n"});
+                                                       most_pairs, flows.size())
+                                         : std::string{"\n  the pairs of ranks\n\n"});
   document.text.emplace_back(TableHere{most_pairs});
 }
 
