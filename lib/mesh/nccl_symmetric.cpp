@@ -56,16 +56,11 @@ std::string register_with(const Connection& connection, nccl::SymmetricMemory& m
 
 }  // namespace
 
-std::byte* NcclBackend::allocate_symmetric(std::size_t bytes,
-                                           const std::vector<std::string_view>& names,
+std::byte* NcclBackend::allocate_symmetric(std::size_t bytes, Agreement agreement,
                                            Connections connections) {
   const std::string activity = "the allocation of symmetric device memory";
   const Participants all = control_->all();
   std::unique_ptr<nccl::SymmetricMemory> made;
-  Agreement agreement;
-  agreement.add("bytes of symmetric memory", fmt::format("{}", bytes));
-  agreement.advise("pass the same count and the same families to allocate_symmetric on all ranks");
-  agreement.add("families of symmetric memory", fmt::format("{}", fmt::join(names, ",")));
   try {
     require_open(connections);
     drain(control_->deadline());  // allocation may wait for the device, which may wait for a peer

@@ -12,7 +12,6 @@
 #include "detail/job_facts.hpp"
 #include "detail/launcher_hint.hpp"
 #include "detail/local_plan.hpp"
-#include "detail/open_board.hpp"
 #include "detail/open_record.hpp"
 #include "detail/state.hpp"
 #include "rankmesh/group/detail/group_access.hpp"
@@ -68,14 +67,35 @@ void warn_of_other_machine(const ControlPlane& control, const RouteTable& routes
                       machine.origin, machine.text, here));
 }
 
+// Makes the board of this rank's node in its segment. If the ranks of the node share no memory, the
+// board holds this rank alone.
+std::shared_ptr<NodeBoard> open_board(NodeSegment segment, const ControlPlane& control) {
+  if (segment.error)
+    control.log(LogLevel::warning,
+                fmt::format("the ranks of this node cannot see what the others wait for: {}",
+                            segment.error->message()));
+  std::vector<Rank> ranks{control.rank()};
+  std::shared_ptr<SharedSegment> owner;
+  if (segment.segment) {
+    ranks = ranks_of_node(control);
+    owner = std::make_shared<SharedSegment>(std::move(segment.segment));
+  }
+  std::byte* const memory = owner == nullptr ? nullptr : owner->data();
+  return std::make_shared<NodeBoard>(memory, std::move(owner),
+                                     std::exchange(segment.descriptor, -1), std::move(ranks),
+                                     control.rank(), control.recorder());
+}
+
 // Shares the memory of the node: opens the board in it, and makes what gives groups their memory.
 std::unique_ptr<SharedMemoryBackend> share_memory(const std::shared_ptr<ControlPlane>& control,
                                                   const MeshPlan& plan, const Settings& settings) {
-  SegmentLayout layout{plan, ranks_of_node(*control).size()};
+  const std::size_t ranks = ranks_of_node(*control).size();
+  SegmentLayout layout{plan, ranks};
   std::shared_ptr<NodeMemory> memory;
   std::vector<NodeSegment> segments = make_node_segments(
-      *control, {board_request(*control),
-                 SharedMemoryBackend::request(layout, *control, settings.single_copy, memory)});
+      NodeMessages{*control},
+      {{"the creation of the node's board", ranks == 1 ? 0 : NodeBoard::bytes(ranks)},
+       SharedMemoryBackend::request(layout, *control, settings.single_copy, memory)});
   // Try to read the memory of the others now. Their results arrive while the board is opened.
   if (segments[1].segment) (void)memory->advance();
   control->open_board(open_board(std::move(segments[0]), *control),
