@@ -41,7 +41,7 @@ void meet_at_close(detail::MeshState& state, bool has_failed, const Agreement& a
     control.monitor.require_not_given_up(point);
     if (!board.has_failed_to_close()) return;
   }
-  control.all().verify(activity, agreement);
+  control.all().agree(activity, agreement);
 }
 
 // Aborts everything on the device. Returns `why`, and what was left behind. The transports stay,

@@ -28,7 +28,7 @@ std::unique_ptr<DeviceTransport> open_device(detail::MeshState& state,
   } catch (const Error& error) {
     failure = error.message();
   }
-  members.verify("the NCCL bootstrap", failure);
+  members.agree("the NCCL bootstrap", failure);
   return std::move(state.device->open(wanted, members).groups.front());
 }
 

@@ -168,7 +168,7 @@ class Opening {
                           split.parent->ranks, split.colour, split.key, split.options});
     }
     const std::vector<nccl::Communicator*> parents = std::exchange(parents_, {});
-    participants_.verify("the splits of NCCL communicators", failure);
+    participants_.agree("the splits of NCCL communicators", failure);
     parents_ = parents;  // a failed split leaves them unusable
     nccl::split(requests, control_.monitor, participants_, context_->watch, times_, children_);
     auto comms = std::exchange(children_, {});
@@ -219,7 +219,7 @@ class Opening {
       for (const Opened& o : opened_)
         control_.monitor.give_up(warm_up_point(*o.wanted->group), failure);
     }
-    participants_.verify("the end of the NCCL bootstrap", failure);
+    participants_.agree("the end of the NCCL bootstrap", failure);
     control_.log(
         LogLevel::info,
         fmt::format("rank {} opened {} NCCL communicators: unique IDs {:.4f} s, broadcasts "

@@ -68,7 +68,7 @@ std::byte* NcclBackend::allocate_symmetric(std::size_t bytes, Agreement agreemen
   } catch (const Error& error) {
     agreement.fail(error.message());
   }
-  all.verify(activity, agreement);
+  all.agree(activity, agreement);
 
   nccl::SymmetricMemory& memory = *symmetric_.emplace_back(std::move(made));
   std::vector<std::string> kinds;
@@ -82,7 +82,7 @@ std::byte* NcclBackend::allocate_symmetric(std::size_t bytes, Agreement agreemen
       control_->monitor.give_up(registration_point(connection->group), failure);
   }
   try {
-    all.verify(activity, failure);
+    all.agree(activity, failure);
   } catch (const Error& error) {
     // The state of NCCL on the other ranks is unknown.
     for (const auto& connection : connections) connection->mark_broken(error);

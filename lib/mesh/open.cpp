@@ -29,7 +29,7 @@ mpi::Communicator communicator_of_mesh(const mpi::CommunicatorView& world,
   return mpi::split(world, 0, static_cast<int>(own - reorder.begin()));
 }
 
-// Brings all ranks together: verifies that they pass the same mesh, gathers their facts, and
+// Brings all ranks together: lets them agree on the mesh, gathers their facts, and
 // duplicates the program's communicator, on which they exchange their messages until then.
 std::shared_ptr<ControlPlane> make_control(const mpi::CommunicatorView& world, LocalPlan& local,
                                            const std::string& description,
@@ -39,8 +39,8 @@ std::shared_ptr<ControlPlane> make_control(const mpi::CommunicatorView& world, L
       world, options.reorder.empty() ? names : RankNames{}, local.timeout, local.stall,
       std::make_shared<const Log>(options.log, local.settings.log));
   try {
-    control->all().verify("the mesh's first collective",
-                          agreement_on(local, world.size(), description, options));
+    control->all().agree("the mesh's first collective",
+                         agreement_on(local, world.size(), description, options));
   } catch (const MismatchError& mismatch) {
     // If the description is invalid in the same way on all ranks, they throw the SpecError itself.
     if (local.failure && mismatch.is_common()) std::rethrow_exception(local.failure);
@@ -171,7 +171,7 @@ std::unique_ptr<MeshState> make_state(LocalPlan local, MeshOptions options,
   warn_of_other_machine(*control, *local.routes);
   ConnectionPlan wanted = plan_connections(plan, *control);
   if (!local.devices.is_agreed)
-    control->all().verify("the choice of devices", local.devices.agreement);
+    control->all().agree("the choice of devices", local.devices.agreement);
   auto [device, why_no_device] = local.devices.open(control);
   std::vector<std::shared_ptr<Connection>> connections =
       make_connections(wanted, options, *control, *shared, device != nullptr);

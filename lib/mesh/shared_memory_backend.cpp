@@ -191,7 +191,7 @@ std::shared_ptr<const SymmetricWindow> SharedMemoryBackend::allocate(
     std::size_t bytes, const Agreement& agreement,
     const std::vector<const GroupDescription*>& groups) {
   const Participants all = control_->all();
-  all.verify("the allocation of symmetric memory", agreement);
+  all.agree("the allocation of symmetric memory", agreement);
   // The parts of the ranks begin at different offsets within a page. Otherwise equal indices of
   // many ranks would use the same sets of a cache.
   const std::size_t page = 4096;
@@ -207,7 +207,7 @@ std::shared_ptr<const SymmetricWindow> SharedMemoryBackend::allocate(
   SharedSegment& segment = created.segment;
   // Allocation may fail on one node only.
   if (control_->placement.node_count() > 1)
-    all.verify("the creation of symmetric memory", created.error ? created.error->message() : "");
+    all.agree("the creation of symmetric memory", created.error ? created.error->message() : "");
   if (created.error) throw SharedMemoryError{*created.error};
   window->base = segment.data();
   for (const GroupDescription* group : groups)

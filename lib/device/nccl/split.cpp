@@ -38,7 +38,7 @@ void run_phase(std::span<const SplitRequest> requests, std::string_view phase,
   });
   if (!failure.empty())
     for (const SplitRequest& request : requests) monitor.give_up(point_of(request), failure);
-  participants.verify(activity, failure);
+  participants.agree(activity, failure);
 }
 
 }  // namespace
