@@ -20,21 +20,11 @@
 namespace rankmesh {
 namespace {
 
-// Compares the calls that the members of a group have made. Keeps the first failure, because the
-// group is closed in any case.
-void compare_calls(detail::Connection& connection, std::exception_ptr& failure) {
+// Runs a step of a close, and keeps the first failure: what is left is closed in any case.
+template <class Step>
+void keep_failure(std::exception_ptr& failure, Step&& step) {
   try {
-    connection.guard().compare_at_close();
-  } catch (const Error&) {
-    if (failure == nullptr) failure = std::current_exception();
-  }
-}
-
-// Ends the receives that are under way. Keeps the first failure.
-void end_receives(detail::MeshRuntime& runtime, const detail::Connection* only,
-                  const Deadline& deadline, std::exception_ptr& failure) {
-  try {
-    runtime.in_flight.end_receives(only, runtime.control->monitor, deadline);
+    step();
   } catch (const Error&) {
     if (failure == nullptr) failure = std::current_exception();
   }
@@ -110,7 +100,7 @@ bool meet_at_close(detail::MeshState& state, bool has_failed, Agreement& agreeme
     if (!board.has_failed_to_close()) return board.balance_of_all() != 0;
   }
   if (balance != 0) agreement.ask();
-  if (!control.all().verify(activity, agreement)) return false;
+  if (!control.all().agree(activity, agreement)) return false;
   SumOfMembers sum{balance, control.comm()};
   control.monitor.wait([&] { return sum.test(); }, messages_point(control), state.deadline());
   return sum.result() != 0;
@@ -164,17 +154,6 @@ bool meet_at_close(detail::MeshState& state, const std::shared_ptr<detail::Conne
   control.monitor.wait(have_met, point, deadline);
   control.monitor.require_not_given_up(point);
   return known.value_or(sum.result()) != 0;
-}
-
-// Compares the messages of all members. Keeps the first failure.
-void compare_messages(detail::OpenConnections connections, detail::ControlPlane& control,
-                      const mpi::CommunicatorView& comm, const WaitPoint& point,
-                      std::exception_ptr& failure) {
-  try {
-    detail::compare_messages(connections, control, comm, point);
-  } catch (const Error&) {
-    if (failure == nullptr) failure = std::current_exception();
-  }
 }
 
 // A rank that does not come has often left because of a mistake that its groups know.
@@ -262,13 +241,17 @@ void Mesh::close(GroupCoordinator& group) {
     throw;
   }
   std::exception_ptr failure;
-  end_receives(*state.runtime, &connection, state.deadline(), failure);
+  keep_failure(failure, [&] {
+    state.runtime->in_flight.end_receives(&connection, control.monitor, state.deadline());
+  });
   if (differ)
-    compare_messages({&shared, 1}, control, connection.comm(),
-                     WaitPoint::of(group.ranks(), "close of " + group.name(),
-                                   "messages of " + connection.group.identity),
-                     failure);
-  if (connection.group.has_peers()) compare_calls(connection, failure);
+    keep_failure(failure, [&] {
+      detail::compare_messages({&shared, 1}, control, connection.comm(),
+                               WaitPoint::of(group.ranks(), "close of " + group.name(),
+                                             "messages of " + connection.group.identity));
+    });
+  if (connection.group.has_peers())
+    keep_failure(failure, [&] { connection.guard().compare_at_close(); });
   if (state.device) state.device->close(connection, state.deadline());
   state.runtime->device_calls.look();
   if (state.runtime->device_watch)
@@ -322,15 +305,20 @@ void Mesh::close() {
   }
   look.reset();
   std::exception_ptr failure;  // after any failure, MPI's communicators are still closed
-  end_receives(*state.runtime, nullptr, state.deadline(), failure);
+  keep_failure(failure, [&] {
+    state.runtime->in_flight.end_receives(nullptr, control.monitor, state.deadline());
+  });
   if (differ)
-    compare_messages(state.connections, control, control.comm(), messages_point(control), failure);
+    keep_failure(failure, [&] {
+      detail::compare_messages(state.connections, control, control.comm(), messages_point(control));
+    });
   control.leave(detail::Presence::closed);
   state.runtime->device_calls.look();
   state.runtime->device_calls.clear();
   state.runtime->is_closed = true;  // the connections are closed after the devices
   state.shared->close_windows();
-  for (const auto& connection : state.connections) compare_calls(*connection, failure);
+  for (const auto& connection : state.connections)
+    keep_failure(failure, [&] { connection->guard().compare_at_close(); });
   try {
     if (state.device) state.device->close(state.connections, state.deadline());
   } catch (...) {

@@ -131,8 +131,8 @@ Agreement::Maxima Agreement::reduce(const mpi::CommunicatorView& comm, WaitMonit
   return reduction->most;
 }
 
-bool Agreement::verify(const mpi::CommunicatorView& comm, WaitMonitor& monitor,
-                       std::string_view activity, const Deadline& deadline) const {
+bool Agreement::agree(const mpi::CommunicatorView& comm, WaitMonitor& monitor,
+                      std::string_view activity, const Deadline& deadline) const {
   const WaitPoint point =
       WaitPoint::of_all(comm.size(), fmt::format("the agreement before {}", activity));
   const Maxima most = reduce(comm, monitor, point, deadline);

@@ -58,7 +58,7 @@ struct ControlQueue::State {
   }
 
   // Opening.
-  void find_readers(const Placement& nodes);
+  void find_readers();
   void open_ring(const mpi::CommunicatorView& comm);
 
   // Polls until `done` returns true. After the deadline it calls `late`, which throws. Meanwhile

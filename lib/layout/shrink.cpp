@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "rankmesh/place/shrink.hpp"
+#include "rankmesh/layout/shrink.hpp"
 
 #include <algorithm>
 #include <memory>
