@@ -16,7 +16,8 @@ class OrStream {
   /// Takes the argument. Implicit, as the next one.
   constexpr OrStream(T value) : value_{value} {}
   /// Takes a stream; the argument is T{}.
-  template <std::convertible_to<StreamRef> Stream>
+  template <class Stream>
+    requires std::convertible_to<const Stream&, StreamRef>
   constexpr OrStream(const Stream& stream) : stream_{stream} {}
 
   /// Returns the argument.
