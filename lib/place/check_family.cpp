@@ -8,7 +8,7 @@
 #include "base/detail/text.hpp"
 #include "detail/distinct_groups.hpp"
 #include "detail/findings.hpp"
-#include "rankmesh/place/role.hpp"
+#include "rankmesh/layout/role.hpp"
 #include "rankmesh/place/spread.hpp"
 
 namespace rankmesh::detail {

@@ -6,7 +6,7 @@
 
 #include "base/detail/text.hpp"
 #include "detail/findings.hpp"
-#include "detail/parts.hpp"
+#include "layout/detail/parts.hpp"
 #include "rankmesh/base/error.hpp"
 
 namespace rankmesh {
