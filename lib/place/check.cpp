@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "rankmesh/place/check.hpp"
+#include "place/check.hpp"
 
 #include <algorithm>
 #include <array>
@@ -9,8 +9,8 @@
 
 #include "base/detail/text.hpp"
 #include "detail/findings.hpp"
+#include "place/diff.hpp"
 #include "rankmesh/base/error.hpp"
-#include "rankmesh/place/diff.hpp"
 #include "rankmesh/spec/mesh_spec.hpp"
 
 namespace rankmesh {

@@ -8,8 +8,8 @@
 #include "base/detail/text.hpp"
 #include "detail/distinct_groups.hpp"
 #include "detail/findings.hpp"
+#include "place/spread.hpp"
 #include "rankmesh/layout/role.hpp"
-#include "rankmesh/place/spread.hpp"
 
 namespace rankmesh::detail {
 namespace {

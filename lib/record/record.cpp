@@ -7,7 +7,7 @@ namespace rankmesh::record {
 
 std::string to_string(const Record& record, const Call& call) {
   const Group& group = record.groups.at(call.group);
-  const std::size_t family = call.descriptor.family();
+  const std::size_t family = call.descriptor.name_index();
   const std::string name =
       family < group.names.size() ? group.names[family] : std::string{"(unknown group)"};
   std::string text = rankmesh::to_string(call.descriptor, name);

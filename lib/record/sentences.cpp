@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "rankmesh/record/diagnosis.hpp"
+#include "record/diagnosis.hpp"
 
 namespace rankmesh::record {
 
@@ -66,7 +66,7 @@ std::string name_ranks(const Job& job, std::span<const std::size_t> nodes) {
 std::string group_name(const Record& record, const Call& call) {
   if (call.group >= record.groups.size()) return "(unknown group)";
   const std::vector<std::string>& names = record.groups[call.group].names;
-  const std::size_t family = call.descriptor.family();
+  const std::size_t family = call.descriptor.name_index();
   return family < names.size() ? names[family] : "(unknown group)";
 }
 

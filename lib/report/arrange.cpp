@@ -9,7 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "detail/picture.hpp"
-#include "rankmesh/place/spread.hpp"
+#include "place/spread.hpp"
 #include "report/reports.hpp"
 
 namespace rankmesh::report {

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "rankmesh/place/check.hpp"
+#include "place/check.hpp"
 
 namespace rankmesh::detail {
 

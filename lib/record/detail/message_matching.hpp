@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "rankmesh/record/matching.hpp"
+#include "record/matching.hpp"
 
 namespace rankmesh::record::detail {
 
