@@ -22,7 +22,7 @@
 namespace meshinfo {
 namespace {
 
-constexpr const char* notes =
+constexpr const char* notes_of_meshinfo =
     "Mesh:\n"
     "MESH is a mesh string (pp=2,dp=4,tp=8: outermost first, the last varies\n"
     "fastest), a preset (megatron:tp=8,pp=16; meshinfo presets lists them) or a path\n"
@@ -104,7 +104,7 @@ int main(int argc, char** argv) {
   // A missing subcommand is refused below: CLI11 would not name an unknown word.
   app.require_subcommand(0, 1);
   add_subcommands(app, program);
-  app.footer(notes);  // last: commands that have none of their own would take it over
+  app.footer(notes_of_meshinfo);  // last: commands that have none of their own would take it over
   if (argc > 1 && argv[1] == std::string_view{"complete"})
     return print_offers(app, {argv + 2, argv + argc});
   // Known before parsing, since it decides which ranks report a usage error.
