@@ -13,7 +13,7 @@
 #include "launcher.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/base/launcher.hpp"
-#include "rankmesh/helpers/libraries.hpp"
+#include "rankmesh/device/libraries.hpp"
 #include "rankmesh/mpi/communicator.hpp"
 #include "rankmesh/mpi/error.hpp"
 #include "rankmesh/mpi/node.hpp"

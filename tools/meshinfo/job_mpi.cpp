@@ -11,7 +11,7 @@
 
 #include "launcher.hpp"
 #include "rankmesh/base/launcher.hpp"
-#include "rankmesh/helpers/libraries.hpp"
+#include "rankmesh/device/libraries.hpp"
 #include "rankmesh/mpi/error.hpp"
 #include "rankmesh/mpi/node.hpp"
 #include "rankmesh/rankmesh.hpp"

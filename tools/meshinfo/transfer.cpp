@@ -37,7 +37,7 @@ std::string read_text(const std::string& path, const char* element) {
   auto text = rankmesh::detail::read_file(path);
   if (!text)
     throw UsageError{fmt::format("cannot read the {} '{}'", element, path),
-                     "give a TOML file, see docs/transfer.md"};
+                     "give a TOML file, see docs/redistribution.md"};
   return *std::move(text);
 }
 

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "rankmesh/helpers/libraries.hpp"
+#include "rankmesh/device/libraries.hpp"
 
 namespace rankmesh::detail {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "rankmesh/helpers/libraries.hpp"
+#include "rankmesh/device/libraries.hpp"
 
 #include <dlfcn.h>
 
