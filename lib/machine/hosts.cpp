@@ -4,9 +4,9 @@
 
 #include <fmt/format.h>
 
-#include "base/detail/parse.hpp"
 #include "detail/input.hpp"
 #include "detail/parts.hpp"
+#include "rankmesh/base/detail/parse.hpp"
 
 namespace rankmesh::detail {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "base/detail/parse.hpp"
+#include "rankmesh/base/detail/parse.hpp"
 #include "rankmesh/base/error.hpp"
 
 namespace rankmesh::detail {

@@ -7,9 +7,9 @@
 
 #include <fmt/format.h>
 
-#include "base/detail/parse.hpp"
 #include "detail/device_tree.hpp"
 #include "detail/input.hpp"
+#include "rankmesh/base/detail/parse.hpp"
 
 namespace rankmesh::detail {
 namespace {

@@ -5,10 +5,10 @@
 
 #include <fmt/format.h>
 
-#include "base/detail/parse.hpp"
 #include "detail/data.hpp"
 #include "detail/input.hpp"
 #include "detail/network_builder.hpp"
+#include "rankmesh/base/detail/parse.hpp"
 
 namespace rankmesh::detail {
 namespace {

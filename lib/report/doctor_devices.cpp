@@ -7,9 +7,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "base/detail/parse.hpp"
 #include "detail/doctor.hpp"
 #include "detail/parts.hpp"
+#include "rankmesh/base/detail/parse.hpp"
 #include "rankmesh/layout/placement.hpp"
 
 namespace rankmesh::report::detail {

@@ -8,10 +8,10 @@
 
 #include <fmt/format.h>
 
-#include "base/detail/parse.hpp"
 #include "command.hpp"
 #include "command_model.hpp"
 #include "launcher.hpp"
+#include "rankmesh/base/detail/parse.hpp"
 #include "rankmesh/base/detail/suggest.hpp"
 #include "rankmesh/base/error.hpp"
 #include "report/curves.hpp"
@@ -100,11 +100,9 @@ std::vector<std::string> names_in(const auto& table) {
   return names;
 }
 
-// Returns what the name stands for in a table.
-auto value_of(const std::string& name, const auto& table, const char* what, const char* label) {
-  for (const auto& [known, value] : table)
-    if (known == name) return value;
-  throw UsageError{fmt::format("{} '{}'", what, name), suggest(name, names_in(table), label)};
+// Returns the row of a table that has the name.
+const auto* row_of(const std::string& name, const auto& table) {
+  return std::ranges::find(table, name, [](const auto& row) { return std::string{row.first}; });
 }
 
 std::vector<std::int64_t> sizes_of(const BenchOptions& options) {
@@ -152,9 +150,17 @@ BenchPlan read_options(const BenchOptions& options) {
   BenchPlan plan;
   plan.memory = options.memory == "host" ? MemoryKind::host : MemoryKind::device;
   plan.operations = operations_of(options, plan.memory);
-  plan.type = value_of(options.type, types, "-d: there is no type", "the types are");
-  plan.reduction = value_of(options.reduction, reductions, "-o: there is no reduction",
-                            "--op selects operations, --output a file; the reductions are");
+  const auto* type = row_of(options.type, types);
+  if (type == std::end(types))
+    throw UsageError{fmt::format("-d: there is no type '{}'", options.type),
+                     suggest(options.type, names_in(types), "the types are")};
+  const auto* reduction = row_of(options.reduction, reductions);
+  if (reduction == std::end(reductions))
+    throw UsageError{fmt::format("-o: there is no reduction '{}'", options.reduction),
+                     suggest(options.reduction, names_in(reductions),
+                             "--op selects operations, --output a file; the reductions are")};
+  plan.type = type->second;
+  plan.reduction = reduction->second;
   if (options.repeats < 1 || options.warm_up < 0)
     throw UsageError{"-n must be at least 1, and -w at least 0", "leave them out for the defaults"};
   plan.sizes = sizes_of(options);

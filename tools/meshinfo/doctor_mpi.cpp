@@ -15,6 +15,7 @@
 #include "rankmesh/base/launcher.hpp"
 #include "rankmesh/device/libraries.hpp"
 #include "rankmesh/mpi/communicator.hpp"
+#include "rankmesh/mpi/environment.hpp"
 #include "rankmesh/mpi/error.hpp"
 #include "rankmesh/mpi/node.hpp"
 

@@ -5,9 +5,9 @@
 
 #include <fmt/format.h>
 
-#include "base/detail/parse.hpp"
 #include "command.hpp"
 #include "nccl_log.hpp"
+#include "rankmesh/base/detail/parse.hpp"
 #include "rankmesh/place/mesh_file.hpp"
 #include "rankmesh/spec/mesh_spec.hpp"
 #include "rankmesh/spec/routes.hpp"

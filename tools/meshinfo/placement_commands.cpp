@@ -8,8 +8,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "base/detail/parse.hpp"
 #include "command.hpp"
+#include "rankmesh/base/detail/parse.hpp"
 #include "rankmesh/place/emit.hpp"
 #include "report/reports.hpp"
 #include "traffic.hpp"

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "arguments.hpp"
-#include "base/detail/parse.hpp"
+#include "rankmesh/base/detail/parse.hpp"
 #include "rankmesh/base/detail/read_file.hpp"
 #include "rankmesh/base/error.hpp"
 

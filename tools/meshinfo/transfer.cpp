@@ -5,9 +5,9 @@
 
 #include <fmt/format.h>
 
-#include "base/detail/parse.hpp"
 #include "command.hpp"
 #include "launcher.hpp"
+#include "rankmesh/base/detail/parse.hpp"
 #include "rankmesh/base/detail/read_file.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/transfer/relabel.hpp"

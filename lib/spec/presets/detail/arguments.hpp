@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/detail/parse.hpp"
+#include "rankmesh/base/detail/parse.hpp"
 #include "rankmesh/spec/presets.hpp"
 
 namespace rankmesh::presets {
