@@ -21,7 +21,6 @@ namespace rankmesh {
 namespace {
 
 using detail::count_text;
-using detail::plural;
 using detail::visit_distinct_groups;
 using Findings = std::vector<PlacementFinding>;
 
