@@ -10,10 +10,10 @@
 
 #include "base/detail/text.hpp"
 #include "detail/distinct_groups.hpp"
-#include "detail/parts.hpp"
+#include "layout/detail/parts.hpp"
 #include "rankmesh/base/error.hpp"
+#include "rankmesh/layout/role.hpp"
 #include "rankmesh/place/diff.hpp"
-#include "rankmesh/place/role.hpp"
 #include "rankmesh/place/spread.hpp"
 #include "rankmesh/spec/mesh_spec.hpp"
 

@@ -10,13 +10,13 @@
 #include <vector>
 
 #include "rankmesh/layout/mesh_plan.hpp"
+#include "rankmesh/layout/shrink.hpp"
 #include "rankmesh/machine/machine.hpp"
 #include "rankmesh/place/arrange.hpp"
 #include "rankmesh/place/check.hpp"
 #include "rankmesh/place/count.hpp"
 #include "rankmesh/place/diff.hpp"
 #include "rankmesh/place/model.hpp"
-#include "rankmesh/place/shrink.hpp"
 #include "rankmesh/record/diagnosis.hpp"
 #include "rankmesh/record/record.hpp"
 #include "rankmesh/transfer/plan.hpp"

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "rankmesh/base/error.hpp"
-#include "rankmesh/place/role.hpp"
+#include "rankmesh/layout/role.hpp"
 
 namespace rankmesh {
 

@@ -13,14 +13,14 @@ bool SegmentCreation::has_failed() const {
 }
 
 // Chooses the segments that this node still lacks.
-SegmentCreation::Announcements SegmentCreation::begin(SharedSegment::Backing backing) {
+SegmentCreation::Announcements SegmentCreation::begin() {
   Announcements announced;
   tried_.clear();
   for (std::size_t s = 0; s < requests_.size(); ++s) {
-    if (requests_[s].bytes == 0) continue;
-    if (backing != SharedSegment::Backing::automatic && worst_[s].error == 0) continue;
+    const bool is_created = files_[s].size() != 0 && worst_[s].error == 0;
+    if (requests_[s].bytes == 0 || is_created) continue;
     files_[s] = {};
-    if (is_first_) announced[s] = files_[s].create(requests_[s].bytes, backing);
+    if (is_first_) announced[s] = files_[s].create(requests_[s].bytes, backing_);
     tried_.push_back(s);
   }
   return announced;
@@ -45,8 +45,9 @@ void SegmentCreation::map(const Announcements& announced) {
 
 std::vector<NodeSegment> SegmentCreation::finish(NodeMessages& node, bool have_met) {
   settle(node, have_met);
-  if (has_failed()) {
-    map(node.from_first(begin(SharedSegment::Backing::named), activity()));
+  if (has_failed() && backing_ == SharedSegment::Backing::automatic) {
+    backing_ = SharedSegment::Backing::named;
+    map(node.from_first(begin(), activity()));
     settle(node, false);
   }
   std::vector<NodeSegment> segments(requests_.size());
@@ -109,12 +110,12 @@ NodeSegment::~NodeSegment() {
   if (descriptor >= 0) ::close(descriptor);
 }
 
-std::vector<NodeSegment> make_node_segments(ControlPlane& control,
-                                            const std::vector<SegmentRequest>& requests) {
+std::vector<NodeSegment> make_node_segments(NodeMessages node,
+                                            const std::vector<SegmentRequest>& requests,
+                                            SharedSegment::Backing backing) {
   if (std::ranges::none_of(requests, [](const SegmentRequest& r) { return r.bytes > 0; }))
     return std::vector<NodeSegment>(requests.size());
-  NodeMessages node{control};
-  SegmentCreation creation{requests, node.is_first()};
+  SegmentCreation creation{requests, node.is_first(), backing};
   creation.map(node.from_first(creation.begin(), requests.back().activity));
   return creation.finish(node, false);
 }

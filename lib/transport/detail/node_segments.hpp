@@ -11,8 +11,9 @@
 #include <vector>
 
 #include "node_messages.hpp"
+#include "rankmesh/export.hpp"
 #include "rankmesh/transport/shared_segment.hpp"
-#include "transport/detail/segment_file.hpp"
+#include "segment_file.hpp"
 
 namespace rankmesh::detail {
 
@@ -26,7 +27,7 @@ struct SegmentRequest {
 };
 
 /// The segment of this node.
-struct NodeSegment {
+struct RANKMESH_API NodeSegment {
   SharedSegment segment;  ///< Empty if the node wants none, or if it could not be created.
   int descriptor = -1;    ///< A descriptor of its file that this process has opened; -1 if none.
   std::optional<SharedMemoryError> error{};  ///< The same on all ranks of the node.
@@ -47,11 +48,12 @@ class SegmentCreation {
   using Announcements = std::array<SegmentAnnouncement, most_requests>;
 
   /// @param requests  At most two. All ranks of the node pass the same ones.
-  SegmentCreation(std::vector<SegmentRequest> requests, bool is_first)
-      : requests_{std::move(requests)}, is_first_{is_first} {}
+  SegmentCreation(std::vector<SegmentRequest> requests, bool is_first,
+                  SharedSegment::Backing backing = SharedSegment::Backing::automatic)
+      : requests_{std::move(requests)}, is_first_{is_first}, backing_{backing} {}
 
   /// Begins. Local. Returns what the first rank has to tell the others.
-  Announcements begin() { return begin(SharedSegment::Backing::automatic); }
+  Announcements begin();
   /// Maps the files that the first rank has announced. Local.
   void map(const Announcements& announced);
   /// Waits for the others. Collective over the ranks; blocks.
@@ -69,7 +71,6 @@ class SegmentCreation {
   using Outcome = std::array<Worst, most_requests>;
   using Errors = std::array<int, most_requests>;
 
-  Announcements begin(SharedSegment::Backing backing);
   void settle(NodeMessages& node, bool have_met);
   void meet(NodeMessages& node);
   [[nodiscard]] bool has_failed() const;
@@ -77,15 +78,17 @@ class SegmentCreation {
 
   std::vector<SegmentRequest> requests_;
   bool is_first_;
+  SharedSegment::Backing backing_;
   std::array<SegmentFile, most_requests> files_;
   std::vector<std::size_t> tried_;  // the segments that are being created
   Errors errors_{};                 // of this rank
   Outcome worst_{};
 };
 
-/// Creates segments on this node. Collective over the node; blocks.
+/// Creates segments on a node. Collective over the ranks; blocks.
 /// @throws TimeoutError if ranks are missing; the error names them.
-std::vector<NodeSegment> make_node_segments(ControlPlane& control,
-                                            const std::vector<SegmentRequest>& requests);
+RANKMESH_API std::vector<NodeSegment> make_node_segments(
+    NodeMessages node, const std::vector<SegmentRequest>& requests,
+    SharedSegment::Backing backing = SharedSegment::Backing::automatic);
 
 }  // namespace rankmesh::detail

@@ -4,9 +4,9 @@
 #include <cuda_fp16.h>
 
 #include "base/detail/private_api.hpp"
-#include "device/kernels/expert_rows.hpp"
 #include "device/kernels/launch.cuh"
 #include "device/kernels/load.hpp"
+#include "exchange/kernels/expert_rows.hpp"
 
 namespace rankmesh::device {
 namespace {
@@ -117,6 +117,20 @@ void start_with(const WeightedSum& work, StreamRef stream) {
     start_with<Value, 1>(work, stream);
 }
 
+const KernelsToLoad expert_row_kernels{[]() noexcept {
+  load(gather_rows<uint4>);
+  load(gather_rows<std::uint32_t>);
+  load(gather_rows<std::uint8_t>);
+  load(weighted_sum<float, widest<float>>);
+  load(weighted_sum<float, 1>);
+  load(weighted_sum<double, widest<double>>);
+  load(weighted_sum<double, 1>);
+  load(weighted_sum<__half, widest<__half>>);
+  load(weighted_sum<__half, 1>);
+  load(weighted_sum<__nv_bfloat16, widest<__nv_bfloat16>>);
+  load(weighted_sum<__nv_bfloat16, 1>);
+}};
+
 }  // namespace
 
 RANKMESH_PRIVATE_API void launch(const GatherRows& work, StreamRef stream) {
@@ -139,20 +153,6 @@ RANKMESH_PRIVATE_API void launch(const WeightedSum& work, StreamRef stream) {
     start_with<__half>(work, stream);
   else
     start_with<__nv_bfloat16>(work, stream);
-}
-
-void load_expert_rows() noexcept {
-  load(gather_rows<uint4>);
-  load(gather_rows<std::uint32_t>);
-  load(gather_rows<std::uint8_t>);
-  load(weighted_sum<float, widest<float>>);
-  load(weighted_sum<float, 1>);
-  load(weighted_sum<double, widest<double>>);
-  load(weighted_sum<double, 1>);
-  load(weighted_sum<__half, widest<__half>>);
-  load(weighted_sum<__half, 1>);
-  load(weighted_sum<__nv_bfloat16, widest<__nv_bfloat16>>);
-  load(weighted_sum<__nv_bfloat16, 1>);
 }
 
 }  // namespace rankmesh::device

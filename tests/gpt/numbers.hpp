@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// numbers TEXT FILE: trains examples/gpt on one process, and writes for against_llm_c.c:
+// write_numbers(TEXT, FILE): trains examples/gpt on one process, and writes for against_llm_c.c:
 //
 // - 7 ints: context, vocabulary, layers, heads, width, sequences of a step, steps
 // - doubles: the initial weights; then for each step its loss and its gradients. Weights and
 //   gradients are in the order of llm.c: tensor after tensor, each one for all layers
 // - after the loss of each step, its tokens and those that follow them, as ints
-#include <cstdio>
+#pragma once
+
 #include <fstream>
 #include <vector>
 
 #include "../../examples/gpt/trainer.hpp"
 
-namespace {
+namespace numbers {
 
 // The weights or the gradients of each part of the model: the parts of the layers, then the
 // positions and the last norm, then the embedding.
@@ -19,7 +20,7 @@ using Parts = std::vector<std::vector<In>>;
 
 // llm.c's order: the embedding, the positions; each parameter of attention and of the MLP for all
 // layers; the last norm.
-std::vector<Real> in_order(const Parts& parts, std::size_t layers) {
+inline std::vector<Real> in_order(const Parts& parts, std::size_t layers) {
   std::vector<Real> all;
   const auto append = [&](In values) { all.insert(all.end(), values.begin(), values.end()); };
   const std::vector<In>&ends = parts[2 * layers], &embedding = parts[2 * layers + 1];
@@ -51,7 +52,7 @@ void write(std::ofstream& file, const std::vector<T>& values) {
              std::ssize(values) * std::int64_t{sizeof(T)});
 }
 
-void run(const char* text, const char* path) {
+inline void write_numbers(const char* text, const char* path) {
   Config config{.layers = 3, .width = 24, .heads = 4, .context = 20, .batch = 4};
   config.steps = 10;
   Mesh mesh{MPI_COMM_SELF, complete("dp=1")};
@@ -88,12 +89,4 @@ void run(const char* text, const char* path) {
   mesh.close();
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  return rankmesh::run(argc, argv, [&] {
-    if (argc != 3) return 2;
-    run(argv[1], argv[2]);
-    return 0;
-  });
-}
+}  // namespace numbers

@@ -9,14 +9,13 @@
 #include <fmt/ranges.h>
 
 #include "base/detail/patience.hpp"
-#include "base/detail/process_identity.hpp"
 #include "base/detail/text.hpp"
+#include "detail/processes.hpp"
 #include "rankmesh/base/deadline.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/record/diagnosis.hpp"
 #include "rankmesh/record/find.hpp"
 #include "rankmesh/record/other_meshes.hpp"
-#include "record/detail/processes.hpp"
 
 namespace rankmesh::detail {
 namespace {
@@ -29,17 +28,13 @@ constexpr std::size_t most_findings = 3;
 // The report at the end of a job takes 8 KiB, and the message comes first.
 constexpr std::size_t longest = 3000;
 
-// Reads the records that the ranks on the board keep of their mesh. Process ids of other process
-// namespaces mean nothing here. Ranks may be in calls of other meshes.
-std::vector<record::Record> records_of(const NodeBoard& board) {
+// Reads the records that the processes keep of a mesh. They may be in calls of other meshes.
+std::vector<record::Record> records_of(const std::vector<std::int64_t>& processes,
+                                       std::uint64_t mesh_key) {
   const Deadline limit{patience().diagnosis};
-  const std::uint64_t own_namespace = board.own().process.pid_namespace;
   std::vector<record::detail::OpenRecord> open;
-  for (std::size_t slot = 0; slot < board.ranks().size() && !limit.passed(); ++slot) {
-    const ProcessIdentity process = board.area(slot).identity();
-    if (process.process != 0 && process.pid_namespace == own_namespace)
-      record::detail::add_open_records(process.process, open);
-  }
+  for (std::size_t p = 0; p < processes.size() && !limit.passed(); ++p)
+    record::detail::add_open_records(processes[p], open);
   std::vector<record::Record> records;
   for (const record::Source& source : record::detail::without_repeats(std::move(open))) {
     if (limit.passed()) break;
@@ -50,8 +45,7 @@ std::vector<record::Record> records_of(const NodeBoard& board) {
     }
   }
   record::add_waits_in_other_meshes(records);
-  std::erase_if(
-      records, [&](const auto& record) { return record.mesh_key != board.recorder()->mesh_key(); });
+  std::erase_if(records, [&](const auto& record) { return record.mesh_key != mesh_key; });
   return records;
 }
 
@@ -76,16 +70,17 @@ std::string cut(std::string text) {
 
 }  // namespace
 
-std::string diagnosis_of(const NodeBoard& board, AlreadySaid said) noexcept {
-  if (board.recorder() == nullptr || !board.claim_diagnosis()) return "";
+std::string diagnose_node(const Recorder& own, const std::vector<std::int64_t>& processes,
+                          AlreadySaid said) noexcept {
   try {
     std::vector<std::string> sentences;
-    for (const Finding& finding : record::diagnose(records_of(board)).findings) {
+    for (const Finding& finding :
+         record::diagnose(records_of(processes, own.mesh_key())).findings) {
       std::string text = text_of(finding, said);
       if (!text.empty() && sentences.size() < most_findings) sentences.push_back(std::move(text));
     }
     std::string text = cut(fmt::format("{}", fmt::join(sentences, " ")));
-    if (const std::string& folder = board.recorder()->folder(); !folder.empty())
+    if (const std::string& folder = own.folder(); !folder.empty())
       text += fmt::format("{}the records of all ranks are in {}: meshinfo trace {}",
                           text.empty() ? "" : " ", folder, folder);
     return text.empty() ? "" : std::string{diagnosis_mark} + text;

@@ -6,7 +6,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "device/kernels/expert_rows.hpp"
+#include "exchange/kernels/expert_rows.hpp"
 #include "rankmesh/base/narrow_float.hpp"
 
 namespace rankmesh::device {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copies lists of rows.
-#include "device/kernels/move_rows.hpp"
+#include "exchange/kernels/move_rows.hpp"
 
 #include <algorithm>
 
@@ -84,6 +84,13 @@ class Launches {
   MoveRows work_;
 };
 
+const KernelsToLoad move_row_kernels{[]() noexcept {
+  load(move_rows<uint4>);
+  load(move_rows<std::uint32_t>);
+  load(move_rows<std::uint16_t>);
+  load(move_rows<std::uint8_t>);
+}};
+
 }  // namespace
 
 RANKMESH_PRIVATE_API void launch(std::span<const RowsToMove> lists, StreamRef stream) {
@@ -106,13 +113,6 @@ RANKMESH_PRIVATE_API void launch(std::span<const RowsToMove> lists, StreamRef st
   words.end();
   pairs.end();
   bytes.end();
-}
-
-void load_move_rows() noexcept {
-  load(move_rows<uint4>);
-  load(move_rows<std::uint32_t>);
-  load(move_rows<std::uint16_t>);
-  load(move_rows<std::uint8_t>);
 }
 
 }  // namespace rankmesh::device

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "rankmesh/place/role.hpp"
+#include "rankmesh/layout/role.hpp"
 
 #include <string>
 #include <utility>

@@ -4,8 +4,9 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
-#include "node_board.hpp"
+#include "recorder.hpp"
 
 namespace rankmesh::detail {
 
@@ -17,11 +18,13 @@ enum class AlreadySaid : std::uint8_t {
 
 /// Diagnoses the ranks of a mesh on this node from their records, as `meshinfo trace` does, for an
 /// error that is about to be thrown. The diagnosis is text alone: it ends no call.
+/// @param own        The record of this rank.
+/// @param processes  The processes of the ranks, in this process namespace.
 /// @return Text to append to the hint of the error: diagnosis_mark and the sentences that the error
-///         does not say itself. Empty if there are none, if this rank has no record, or if another
-///         error of this rank has a diagnosis, because later errors result from the first one.
+///         does not say itself. Empty if there are none.
 /// Local; other ranks need not answer. Takes at most about 0.3 s, usually a few milliseconds. Any
 /// thread may call it.
-std::string diagnosis_of(const NodeBoard& board, AlreadySaid said) noexcept;
+std::string diagnose_node(const Recorder& own, const std::vector<std::int64_t>& processes,
+                          AlreadySaid said) noexcept;
 
 }  // namespace rankmesh::detail

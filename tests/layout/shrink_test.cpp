@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "rankmesh/place/shrink.hpp"
+#include "rankmesh/layout/shrink.hpp"
 
 #include <doctest/doctest.h>
 
@@ -10,8 +10,8 @@
 #include <string>
 
 #include "rankmesh/base/error.hpp"
+#include "rankmesh/layout/role.hpp"
 #include "rankmesh/place/diff.hpp"
-#include "rankmesh/place/role.hpp"
 #include "rankmesh/spec/mesh_spec.hpp"
 
 using namespace rankmesh;

@@ -10,12 +10,12 @@
 #include <utility>
 #include <vector>
 
+#include "own_tags.hpp"
 #include "rankmesh/layout/placement.hpp"
 #include "rankmesh/layout/rank_set.hpp"
 #include "rankmesh/mpi/communicator.hpp"
 #include "rankmesh/mpi/error.hpp"
 #include "rankmesh/wait/mpi_memory.hpp"
-#include "transport/detail/own_tags.hpp"
 #include "wait/detail/control_plane.hpp"
 
 namespace rankmesh::detail {
