@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/detail/private_api.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/layout/role.hpp"
 
@@ -15,7 +16,7 @@ bool detail::counts_replicas(const std::string& dimension) {
   return role_of(dimension) == FamilyRole::data;
 }
 
-std::string detail::part_text(const MeshPlan& plan, Rank rank) {
+RANKMESH_PRIVATE_API std::string detail::part_text(const MeshPlan& plan, Rank rank) {
   std::string text;
   for (const auto& [name, coordinate] : plan.coordinates(rank))
     if (!counts_replicas(name))
@@ -23,7 +24,7 @@ std::string detail::part_text(const MeshPlan& plan, Rank rank) {
   return text.empty() ? "the whole model" : text;
 }
 
-detail::Parts detail::parts_of(const MeshPlan& plan) {
+RANKMESH_PRIVATE_API detail::Parts detail::parts_of(const MeshPlan& plan) {
   Parts parts;
   const auto world = static_cast<std::size_t>(plan.world_size());
   parts.key.resize(world);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "rankmesh/place/check.hpp"
+#include "place/check.hpp"
 
 #include <algorithm>
 #include <array>
@@ -11,10 +11,10 @@
 #include "base/detail/text.hpp"
 #include "detail/distinct_groups.hpp"
 #include "layout/detail/parts.hpp"
+#include "place/diff.hpp"
+#include "place/spread.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/layout/role.hpp"
-#include "rankmesh/place/diff.hpp"
-#include "rankmesh/place/spread.hpp"
 #include "rankmesh/spec/mesh_spec.hpp"
 
 namespace rankmesh {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "rankmesh/place/mesh_file.hpp"
+#include "place/mesh_file.hpp"
 
 #include <algorithm>
 #include <optional>

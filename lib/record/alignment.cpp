@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "rankmesh/record/alignment.hpp"
+#include "record/alignment.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "rankmesh/record/matching.hpp"
+#include "record/matching.hpp"
 
 namespace rankmesh::record {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "detail/findings.hpp"
 #include "detail/sentences.hpp"
-#include "rankmesh/record/matching.hpp"
+#include "record/matching.hpp"
 
 namespace rankmesh::record::detail {
 namespace {

@@ -13,9 +13,9 @@
 #include "detail/processes.hpp"
 #include "rankmesh/base/deadline.hpp"
 #include "rankmesh/base/error.hpp"
-#include "rankmesh/record/diagnosis.hpp"
 #include "rankmesh/record/find.hpp"
-#include "rankmesh/record/other_meshes.hpp"
+#include "record/diagnosis.hpp"
+#include "record/other_meshes.hpp"
 
 namespace rankmesh::detail {
 namespace {

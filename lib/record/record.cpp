@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "rankmesh/record/matching.hpp"
+#include "record/matching.hpp"
 
 namespace rankmesh::record {
 

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "rankmesh/record/diagnosis.hpp"
+#include "record/diagnosis.hpp"
 
 namespace rankmesh::record {
 

@@ -15,7 +15,7 @@
 #include "base/detail/text.hpp"
 #include "detail/parts.hpp"
 #include "detail/picture.hpp"
-#include "rankmesh/place/spread.hpp"
+#include "place/spread.hpp"
 #include "report/reports.hpp"
 
 namespace rankmesh::report {

@@ -192,7 +192,7 @@ bool MeshSpec::fits_string() const { return beyond_string().empty(); }
 std::string MeshSpec::to_string() const {
   if (const std::string beyond = beyond_string(); !beyond.empty())
     throw UnsupportedError{fmt::format("a mesh string cannot express {}", beyond),
-                           "use the TOML form: to_toml(), or meshinfo convert"};
+                           "use the TOML form: meshinfo convert"};
   return grids_.front().mesh.to_string();
 }
 

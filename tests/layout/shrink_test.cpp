@@ -9,9 +9,9 @@
 #include <set>
 #include <string>
 
+#include "place/diff.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/layout/role.hpp"
-#include "rankmesh/place/diff.hpp"
 #include "rankmesh/spec/mesh_spec.hpp"
 
 using namespace rankmesh;

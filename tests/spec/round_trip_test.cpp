@@ -7,7 +7,7 @@
 #include <numeric>
 #include <random>
 
-#include "rankmesh/place/mesh_file.hpp"
+#include "place/mesh_file.hpp"
 #include "rankmesh/spec/mesh_spec.hpp"
 
 using rankmesh::MeshSpec;

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "rankmesh/base/severity.hpp"
-#include "rankmesh/export.hpp"
 #include "rankmesh/layout/mesh_plan.hpp"
 #include "rankmesh/machine/machine.hpp"
 
@@ -22,7 +21,7 @@ struct PlacementRule {
 };
 
 /// Returns all rules.
-[[nodiscard]] RANKMESH_API std::span<const PlacementRule> placement_rules();
+[[nodiscard]] std::span<const PlacementRule> placement_rules();
 
 /// What a rule has found.
 struct PlacementFinding {
@@ -39,19 +38,19 @@ struct PlacementFinding {
 /// first. This takes about as long as calling spread_of() for every family.
 /// @param silenced  the ids of rules that are not applied.
 /// @throws SpecError if a silenced id is not the id of a rule; UsageError if a rank has no slot.
-[[nodiscard]] RANKMESH_API std::vector<PlacementFinding> check_placement(
+[[nodiscard]] std::vector<PlacementFinding> check_placement(
     const MeshPlan& plan, const Machine& machine, std::span<const std::string> silenced = {});
 
 /// Applies the rule `node-loss-fatal`, which reports parts of the model whose copies are all on one
 /// node. See shrink() for the meaning of a part. Takes O(ranks x dimensions) time.
 /// @throws UsageError if a view leaves ranks out, or if a rank has no slot.
-[[nodiscard]] RANKMESH_API std::vector<PlacementFinding> check_node_loss(const MeshPlan& plan,
-                                                                         const Machine& machine);
+[[nodiscard]] std::vector<PlacementFinding> check_node_loss(const MeshPlan& plan,
+                                                            const Machine& machine);
 
 /// Applies the rule `preset-mismatch`: compares the groups with the groups of the mesh that the
 /// file claims to be (MeshSpec::same_as). Only names that both meshes have are compared.
 /// @throws SpecError if the claimed mesh is invalid.
-[[nodiscard]] RANKMESH_API std::vector<PlacementFinding> check_claim(const MeshPlan& plan,
-                                                                     std::string_view same_as);
+[[nodiscard]] std::vector<PlacementFinding> check_claim(const MeshPlan& plan,
+                                                        std::string_view same_as);
 
 }  // namespace rankmesh

@@ -7,7 +7,6 @@
 #include <string_view>
 #include <vector>
 
-#include "rankmesh/export.hpp"
 #include "rankmesh/place/traffic.hpp"
 
 namespace rankmesh {
@@ -22,7 +21,7 @@ enum class OptimizerSharing : std::uint8_t {
 
 /// The figures of a transformer and of its training step. docs/placement.md describes the TOML file
 /// that contains them.
-struct RANKMESH_API ModelFigures {
+struct ModelFigures {
   std::string name;                        ///< for example `Llama 3 405B`
   std::int64_t layers = 0;                 ///< transformer layers of the whole model
   std::int64_t hidden = 0;                 ///< h, elements
@@ -68,7 +67,6 @@ struct FamilyVolume {
 /// different numbers of bytes, the volume is their mean, rounded up. The volume of pp is the number
 /// of bytes that two neighbouring stages send to each other in each direction.
 /// @throws SpecError if the layers cannot be divided into the stages, or if a figure is missing.
-[[nodiscard]] RANKMESH_API std::vector<FamilyVolume> estimate(const MeshPlan& plan,
-                                                              const ModelFigures& model);
+[[nodiscard]] std::vector<FamilyVolume> estimate(const MeshPlan& plan, const ModelFigures& model);
 
 }  // namespace rankmesh

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "rankmesh/base/severity.hpp"
-#include "rankmesh/export.hpp"
 #include "rankmesh/layout/rank_set.hpp"
 #include "rankmesh/record/record.hpp"
 
@@ -98,7 +97,7 @@ struct Diagnosis {
   std::vector<Finding> findings;
 
   /// Returns whether a finding is an error.
-  [[nodiscard]] RANKMESH_API bool has_error() const;
+  [[nodiscard]] bool has_error() const;
 };
 
 /// Finds out what the ranks of a mesh wait for.
@@ -128,18 +127,18 @@ struct Diagnosis {
 /// calls each take a few seconds, and 8 bytes of memory per call.
 /// @param records  records with the same mesh_key. If two records have the same rank, the second
 /// one is ignored.
-[[nodiscard]] RANKMESH_API Diagnosis diagnose(std::span<const Record> records);
+[[nodiscard]] Diagnosis diagnose(std::span<const Record> records);
 
 /// Returns the name of a value as it appears in reports, for example `missing_call`, `error`,
 /// `outside` or `stopped`.
-[[nodiscard]] RANKMESH_API std::string_view to_string(Finding::Kind kind);
+[[nodiscard]] std::string_view to_string(Finding::Kind kind);
 /// Returns the activity as a word.
-[[nodiscard]] RANKMESH_API std::string_view to_string(Activity activity);
+[[nodiscard]] std::string_view to_string(Activity activity);
 /// Returns the state of the process as a word.
-[[nodiscard]] RANKMESH_API std::string_view to_string(Process process);
+[[nodiscard]] std::string_view to_string(Process process);
 
 /// Returns a duration in readable form, for example `350 ms`, `12.3 s` or `2 min 5 s`. Negative
 /// durations count as 0.
-[[nodiscard]] RANKMESH_API std::string duration_text(Time duration);
+[[nodiscard]] std::string duration_text(Time duration);
 
 }  // namespace rankmesh::record

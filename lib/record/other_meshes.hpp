@@ -4,7 +4,6 @@
 
 #include <vector>
 
-#include "rankmesh/export.hpp"
 #include "rankmesh/record/record.hpp"
 
 namespace rankmesh::record {
@@ -17,6 +16,6 @@ namespace rankmesh::record {
 /// which the process waits are known only if all of them also have a record of the first mesh.
 /// @param records  records of several meshes, in any order. If there is only one mesh, nothing
 ///                 happens. This costs as much as diagnose() for each mesh.
-RANKMESH_API void add_waits_in_other_meshes(std::vector<Record>& records);
+void add_waits_in_other_meshes(std::vector<Record>& records);
 
 }  // namespace rankmesh::record

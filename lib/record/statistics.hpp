@@ -10,7 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "rankmesh/export.hpp"
 #include "rankmesh/record/record.hpp"
 
 namespace rankmesh::record {
@@ -49,7 +48,7 @@ struct FamilyActivity {
   }
   /// Returns the rank that was last most often, as the index of its record. If several ranks were
   /// last equally often, returns the one for which the others waited longest.
-  [[nodiscard]] RANKMESH_API std::optional<std::size_t> most_often_last() const;
+  [[nodiscard]] std::optional<std::size_t> most_often_last() const;
 
   /// The time from the first to the second reading of a record, added up over the ranks.
   Time elapsed = 0;
@@ -92,7 +91,7 @@ struct JobActivity {
 /// in which other ranks had to wait. They do not show how often a rank is last in all calls.
 ///
 /// For C calls this takes O(C log C) time and O(C) memory.
-[[nodiscard]] RANKMESH_API JobActivity activity_between(std::span<const Record> before,
-                                                        std::span<const Record> now);
+[[nodiscard]] JobActivity activity_between(std::span<const Record> before,
+                                           std::span<const Record> now);
 
 }  // namespace rankmesh::record

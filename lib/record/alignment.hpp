@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "rankmesh/export.hpp"
 #include "rankmesh/record/record.hpp"
 
 namespace rankmesh::record {
@@ -34,7 +33,7 @@ namespace rankmesh::record {
 /// @param records  the records of one mesh.
 /// @param remarks  receives a sentence for each node whose clock was shifted by at least 1 us, or
 /// the reason why no clock was shifted. May be null.
-[[nodiscard]] RANKMESH_API std::vector<Record> align(std::vector<Record> records,
-                                                     std::vector<std::string>* remarks = nullptr);
+[[nodiscard]] std::vector<Record> align(std::vector<Record> records,
+                                        std::vector<std::string>* remarks = nullptr);
 
 }  // namespace rankmesh::record

@@ -9,7 +9,6 @@
 #include <string_view>
 #include <vector>
 
-#include "rankmesh/export.hpp"
 #include "rankmesh/machine/machine.hpp"
 
 namespace rankmesh {
@@ -28,10 +27,10 @@ enum class EmitFormat : std::uint8_t {
 };
 
 /// Returns the format with this name, for example `openmpi-seq`, or nothing if there is none.
-[[nodiscard]] RANKMESH_API std::optional<EmitFormat> emit_format(std::string_view name);
+[[nodiscard]] std::optional<EmitFormat> emit_format(std::string_view name);
 
 /// Returns the names of all formats.
-[[nodiscard]] RANKMESH_API std::vector<std::string> emit_format_names();
+[[nodiscard]] std::vector<std::string> emit_format_names();
 
 /// Returns the contents of the file. With all formats except `mesh_order`, the launcher starts each
 /// rank in its slot. With `mesh_order`, the launcher starts the processes as before, and each
@@ -39,11 +38,10 @@ enum class EmitFormat : std::uint8_t {
 /// @param slots  the slot of each rank (Arrangement::slots).
 /// @throws UsageError if a slot is repeated or does not exist, if the format lists GPUs and the
 /// machine has none, or if the format is `torchrun` and the ranks of a node are not consecutive.
-[[nodiscard]] RANKMESH_API std::string emit(EmitFormat format, const Machine& machine,
-                                            std::span<const std::int64_t> slots);
+[[nodiscard]] std::string emit(EmitFormat format, const Machine& machine,
+                               std::span<const std::int64_t> slots);
 
 /// Returns the command line that uses the file.
-[[nodiscard]] RANKMESH_API std::string emit_usage(EmitFormat format, std::string_view path,
-                                                  std::int64_t ranks);
+[[nodiscard]] std::string emit_usage(EmitFormat format, std::string_view path, std::int64_t ranks);
 
 }  // namespace rankmesh

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "rankmesh/export.hpp"
 #include "rankmesh/layout/mesh_plan.hpp"
 
 namespace rankmesh {
@@ -50,7 +49,7 @@ struct PlanDiff {
   std::optional<std::int64_t> changed_ranks;
 
   /// Returns whether the plans have the same world size and no family differs.
-  [[nodiscard]] RANKMESH_API bool is_empty() const;
+  [[nodiscard]] bool is_empty() const;
 };
 
 /// Compares the world sizes of two plans, and compares each family with the family of the same name
@@ -62,6 +61,6 @@ struct PlanDiff {
 /// 16 bytes of memory per group and O(ranks x log ranks) time. For larger worlds, the optional
 /// counts stay empty, and `change` is `groups` unless both plans describe the family in the same
 /// way.
-RANKMESH_API PlanDiff diff(const MeshPlan& a, const MeshPlan& b);
+PlanDiff diff(const MeshPlan& a, const MeshPlan& b);
 
 }  // namespace rankmesh

@@ -4,13 +4,12 @@
 
 #include <string>
 
-#include "rankmesh/export.hpp"
 #include "rankmesh/spec/mesh_spec.hpp"
 
 namespace rankmesh {
 
 /// Returns the canonical TOML form of a description. Parsing this text (MeshSpec::parse_toml())
 /// gives the same description.
-RANKMESH_API std::string to_toml(const MeshSpec& spec);
+std::string to_toml(const MeshSpec& spec);
 
 }  // namespace rankmesh

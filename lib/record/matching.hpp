@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "rankmesh/export.hpp"
 #include "rankmesh/record/record.hpp"
 
 namespace rankmesh::record {
@@ -40,7 +39,7 @@ struct Message {
 
 /// Finds the calls that belong together. A call that became part of a CUDA graph belongs to no
 /// meeting, because the graph can run it any number of times.
-class RANKMESH_API Matching {
+class Matching {
  public:
   /// The result of meeting_of() for a call that belongs to no meeting.
   static constexpr std::size_t none = std::numeric_limits<std::size_t>::max();
@@ -71,14 +70,14 @@ class RANKMESH_API Matching {
 
 /// Returns whether a member can leave the collective only after every member has begun it. This
 /// holds neither for operations with a root nor for operations whose blocks may be empty.
-[[nodiscard]] RANKMESH_API bool synchronises(const CallDescriptor& descriptor);
+[[nodiscard]] bool synchronises(const CallDescriptor& descriptor);
 
 /// Returns the size in bytes of the largest buffer that the rank passed to the call. The rules of
 /// routes test the same size. In a v-form, it is the size of the rank's own block.
-[[nodiscard]] RANKMESH_API std::int64_t bytes_of(const Record& record, const Call& call);
+[[nodiscard]] std::int64_t bytes_of(const Record& record, const Call& call);
 
 /// Returns the name by which the program knows the group of the call, for example `tp`.
-[[nodiscard]] RANKMESH_API const std::string& family_of(const Record& record, const Call& call);
+[[nodiscard]] const std::string& family_of(const Record& record, const Call& call);
 
 /// Returns whether the record still has every call that the rank has made.
 [[nodiscard]] inline bool is_complete(const Record& record) {

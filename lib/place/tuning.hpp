@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "rankmesh/export.hpp"
 #include "rankmesh/routes/route_table.hpp"
 
 namespace rankmesh {
@@ -32,9 +31,8 @@ struct RouteTiming {
 /// timing, which has no size.
 /// @param sized  false for barriers, because rules for barriers have no sizes.
 /// @param usual  the transport that is used if there is no rule.
-RANKMESH_API std::vector<RouteRule> tuned_rules(const RouteRule& conditions, Operation operation,
-                                                std::span<const RouteTiming> timings,
-                                                bool sized = true, const std::string& usual = "mpi",
-                                                double gain = 0.95);
+std::vector<RouteRule> tuned_rules(const RouteRule& conditions, Operation operation,
+                                   std::span<const RouteTiming> timings, bool sized = true,
+                                   const std::string& usual = "mpi", double gain = 0.95);
 
 }  // namespace rankmesh

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 
-#include "rankmesh/export.hpp"
 #include "rankmesh/layout/mesh_plan.hpp"
 
 namespace rankmesh {
@@ -54,7 +53,7 @@ struct PlanCounts {
   /// every rank, as `torch.distributed.new_group` requires.
   [[nodiscard]] std::int64_t naive_creations_per_rank() const { return groups; }
   /// Returns the sum of naive_creations_per_rank() over all ranks.
-  [[nodiscard]] RANKMESH_API std::int64_t naive_creations() const;
+  [[nodiscard]] std::int64_t naive_creations() const;
 
   /// Returns whether all fields are equal.
   friend bool operator==(const PlanCounts&, const PlanCounts&) = default;
@@ -68,6 +67,6 @@ struct PlanCounts {
 /// if arithmetic cannot count their groups. The figures per rank always need this enumeration. It
 /// takes 4 bytes of memory per rank of the world, and is limited to 16,777,216 ranks. For larger
 /// worlds with such families, the figures per rank are the values of rank 0.
-RANKMESH_API PlanCounts count(const MeshPlan& plan);
+PlanCounts count(const MeshPlan& plan);
 
 }  // namespace rankmesh

@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "rankmesh/export.hpp"
 #include "rankmesh/layout/group_family.hpp"
 #include "rankmesh/machine/machine.hpp"
 
@@ -29,13 +28,12 @@ struct LevelSpread {
 /// empty; otherwise O(ranks x levels) time and O(units) memory.
 /// @param slots  the slot of each rank. If it is empty, rank r is in slot r.
 /// @throws UsageError if a rank of the family has no slot on the machine.
-[[nodiscard]] RANKMESH_API std::vector<LevelSpread> spread_of(
-    const GroupFamily& family, const Machine& machine, std::span<const std::int64_t> slots = {});
+[[nodiscard]] std::vector<LevelSpread> spread_of(const GroupFamily& family, const Machine& machine,
+                                                 std::span<const std::int64_t> slots = {});
 
 /// Returns the number of units of a level that have ranks of the group. Takes O(size of the
 /// group) time.
-[[nodiscard]] RANKMESH_API std::int64_t units_of(const RankSet& group, const Machine& machine,
-                                                 std::size_t level,
-                                                 std::span<const std::int64_t> slots = {});
+[[nodiscard]] std::int64_t units_of(const RankSet& group, const Machine& machine, std::size_t level,
+                                    std::span<const std::int64_t> slots = {});
 
 }  // namespace rankmesh
