@@ -201,7 +201,7 @@ const std::string& family_of(const Record& record, const Call& call) {
   static const std::string unknown = "(unknown group)";
   if (call.group >= record.groups.size()) return unknown;
   const std::vector<std::string>& names = record.groups[call.group].names;
-  const std::size_t family = call.descriptor.family();
+  const std::size_t family = call.descriptor.name_index();
   return family < names.size() ? names[family] : unknown;
 }
 
