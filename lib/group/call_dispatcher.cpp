@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "base/detail/bucket_mark.hpp"
 #include "base/detail/error_in_flight.hpp"
 #include "base/detail/private_api.hpp"
 #include "detail/progress_in_mpi.hpp"
@@ -17,6 +18,7 @@
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/wait/mpi_memory.hpp"
 #include "transport/detail/failed_reduction.hpp"
+#include "transport/detail/too_little_memory.hpp"
 #include "transport/detail/wrong_length.hpp"
 #include "wait/detail/few_polls.hpp"
 
@@ -71,7 +73,7 @@ CallDispatcher::CallDispatcher(std::string name, std::shared_ptr<Connection> con
 
 CallDispatcher::~CallDispatcher() { lifetime_->is_over = true; }
 
-std::uint32_t CallDispatcher::family() const {
+std::uint32_t CallDispatcher::name_index() const {
   const auto& names = connection_->group.names;
   const auto own = std::ranges::find(names, name_) - names.begin();
   return own == std::ssize(names) ? 0 : static_cast<std::uint32_t>(own);
@@ -98,10 +100,15 @@ void CallDispatcher::breaking_group(Wait&& wait) {
   }
 }
 
-void CallDispatcher::check(const Call& call, bool on_device) const {
+Transport* CallDispatcher::check(const Call& call) const {
   if (!is_usable()) throw_unusable(function_of(call));
-  if (on_device) (void)device(to_string(call.operation));
+  Transport* on_device = nullptr;
+  if (call.is_on_device()) {
+    on_device = program_transport(call);
+    if (on_device == nullptr) on_device = &device(to_string(call.operation));
+  }
   check_call(call, name_, self_, size_);
+  return on_device;
 }
 
 // Symmetric memory of this group is used directly, and messages of this member to itself are
@@ -130,7 +137,7 @@ void CallDispatcher::run(const Call& call) {
 // mesh because of it. If a later operation succeeds, the program has continued, and the error is
 // forgotten. The fast path does not do this.
 template <class Action>
-auto CallDispatcher::keeping_failure(Action&& action) {
+auto CallDispatcher::keeping_failure(const Call& call, Action&& action) {
   const auto go_on = [&] {
     if (runtime_->last_failure.empty()) return;
     runtime_->last_failure.clear();
@@ -148,7 +155,19 @@ auto CallDispatcher::keeping_failure(Action&& action) {
   } catch (const Error& error) {
     runtime_->last_failure = error.message();
     throw;
+  } catch (const std::bad_alloc&) {
+    out_of_memory(call);
   }
+}
+
+// The other members wait for this one, and learn why it does not come.
+void CallDispatcher::out_of_memory(const Call& call) {
+  const WaitPoint point = point_of(call, next_number(call));
+  const Error error = too_little_memory(point.activity, call);
+  runtime_->last_failure = error.message();
+  connection_->mark_broken(error);
+  runtime_->control->monitor.give_up(point, error.message());
+  throw Error{error};
 }
 
 // A call of a batch is shown where it is issued.
@@ -160,16 +179,25 @@ std::optional<std::int64_t> CallDispatcher::arrived(RankInGroup from, int tag) {
   const auto bytes = [&] {
     const CallLock lock{*runtime_};
     const Call call{.operation = Operation::recv, .tag = tag, .source = from};
-    check(call, false);
+    (void)check(call);
     return transport_for(call).arrived(from, tag);
   }();
   if (!bytes) advance_between_tests();
   return bytes;
 }
 
-void CallDispatcher::run_checked(const Call& call) {
+// Adds the function that the program has called.
+Call CallDispatcher::of_caller(const Call& call) const {
+  Call marked = call;
+  if (!is_point_to_point(call.operation) && call.user == nullptr && call.rows == 1)
+    marked.bucket |= BucketMark::of_function(runtime_->caller);
+  return marked;
+}
+
+void CallDispatcher::run_checked(const Call& of_program) {
+  const Call call = of_caller(of_program);
   const CallRanges::ShownCall range{ranges(), name_, call.operation};
-  keeping_failure([&] {
+  keeping_failure(call, [&] {
     try {
       route(call);
     } catch (const FailedReduction& error) {
@@ -182,11 +210,7 @@ void CallDispatcher::run_checked(const Call& call) {
 }
 
 void CallDispatcher::route(const Call& call) {
-  const bool on_device = is_on_device(call);
-  Transport* const program = on_device ? program_transport(call) : nullptr;
-  check(call, on_device && program == nullptr);
-  if (program != nullptr) return run_on_program_device(call, *program);
-  if (on_device) return run_on_device(call);
+  if (Transport* const on_device = check(call)) return run_on_device(call, *on_device);
   if (runtime_->batch.is_open())
     throw UsageError{
         fmt::format("{}.{} on host memory inside an NcclGroup", name_, function_of(call)),
@@ -199,6 +223,7 @@ void CallDispatcher::route(const Call& call) {
 }
 
 void CallDispatcher::run_on_host(const Call& call) {
+  if (is_point_to_point(call.operation)) connection_->messages.add(call);
   Transport& transport = transport_for(call);
   if (transport.is_polled(call)) return transport.run(call, *this);
   if (runtime_->deadline) return run_polled(call);
@@ -312,17 +337,15 @@ void CallDispatcher::start_on_host(const Call& call, AsyncOperation& operation) 
 Work CallDispatcher::start(const Call& call, std::shared_ptr<void> kept) {
   const CallLock lock{*runtime_};
   const CallRanges::ShownCall range{ranges(), name_, call.operation};
-  Call started = call;
+  Call started = of_caller(call);
   started.is_async = true;
-  return keeping_failure([&] { return start_checked(started, std::move(kept)); });
+  return keeping_failure(started, [&] { return start_checked(started, std::move(kept)); });
 }
 
 Work CallDispatcher::start_checked(const Call& call, std::shared_ptr<void> kept) {
-  const bool on_device = is_on_device(call);
-  Transport* const program = on_device ? program_transport(call) : nullptr;
-  check(call, on_device && program == nullptr);
+  Transport* const on_device = check(call);
   const bool is_batched = runtime_->batch.is_open();
-  if (on_device && is_batched)
+  if (on_device != nullptr && is_batched)
     throw UsageError{fmt::format("{}.{}_async inside an NcclGroup", name_, function_of(call)),
                      "use the form without _async: operations of a batch are always asynchronous"};
   if (is_batched) runtime_->batch.reserve_memory(call, *this);
@@ -331,29 +354,27 @@ Work CallDispatcher::start_checked(const Call& call, std::shared_ptr<void> kept)
   operation->connection = connection_;
   operation->point = point_of(call, number);
   operation->stream = call.stream;
-  operation->is_on_device = on_device;
-  operation->is_message = is_point_to_point(call.operation) && !on_device;
-  operation->is_receive = call.operation == Operation::recv && !on_device;
+  operation->is_on_device = on_device != nullptr;
+  operation->is_message = is_point_to_point(call.operation) && on_device == nullptr;
+  operation->is_receive = call.operation == Operation::recv && on_device == nullptr;
   operation->is_deferred = is_batched;
+  operation->source = call.source;
+  operation->tag = call.tag;
+  if (operation->is_message) connection_->messages.add(call);
   operation->kept = std::move(kept);
-  if (program != nullptr) {
-    start_on_program_device(call, *program, *operation);
-    runtime_->in_flight.add(operation);
-    return Work{std::move(operation), runtime_};
-  }
-  operation->recorded = on_device
-                            ? record_on_device(call, record::format::async_bit)
-                            : record(call, number, transport_for(call), record::format::async_bit);
+  constexpr std::uint64_t bits = record::format::async_bit;
+  operation->recorded = on_device != nullptr ? record_on_device(call, *on_device, bits)
+                                             : record(call, number, transport_for(call), bits);
   if (is_batched) {
     runtime_->batch.defer({call, *this, connection_->group.place, operation});
     return Work{std::move(operation), runtime_};
   }
-  if (on_device) {
-    start_on_device(call, *operation);
-  } else {
+  if (on_device != nullptr)
+    start_on_device(call, *on_device, *operation);
+  else
     start_on_host(call, *operation);
-  }
-  if (on_device && device::is_in_capture(call.stream))
+  if (on_device != nullptr && on_device == connection_->device() &&
+      device::is_in_capture(call.stream))
     runtime_->in_flight.add_captured(*operation);
   else
     runtime_->in_flight.add(operation);

@@ -31,7 +31,7 @@ CallIssuer::CallIssuer(std::unique_ptr<CallDispatcher> dispatcher)
     : dispatcher_{std::move(dispatcher)},
       size_{dispatcher_->size()},
       self_{dispatcher_->self()},
-      family_{dispatcher_->family()} {}
+      name_index_{dispatcher_->name_index()} {}
 CallIssuer::~CallIssuer() = default;
 
 void CallIssuer::run_any(const Call& call) { dispatcher_->run(call); }
@@ -43,10 +43,22 @@ std::optional<std::int64_t> CallIssuer::arrived(RankInGroup from, int tag) {
   return dispatcher_->arrived(from, tag);
 }
 
-void CallIssuer::require_blocks(std::size_t blocks) const {
+void CallIssuer::require_blocks(const char* function, std::size_t blocks) const {
   if (static_cast<std::int64_t>(blocks) != size_)
-    refuse(*dispatcher_, "scatter_v", fmt::format("in has {} counts", blocks),
-           fmt::format("pass {} counts at the root, one per member", size_));
+    refuse(*dispatcher_, function, fmt::format("in has {} counts", blocks),
+           fmt::format("pass {} counts, one per member", size_));
+}
+
+CalledBy::CalledBy(MeshRuntime& runtime, UserFunction function)
+    : runtime_{runtime}, before_{runtime.caller} {
+  runtime_.slow_path.add();
+  if (before_ == UserFunction::none) runtime_.caller = function;
+}
+CalledBy::CalledBy(const CallIssuer& group, UserFunction function)
+    : CalledBy{*group.dispatcher_->runtime(), function} {}
+CalledBy::~CalledBy() {
+  runtime_.caller = before_;
+  runtime_.slow_path.remove();
 }
 
 void CallIssuer::require_divisible(std::size_t elements) const {
@@ -81,12 +93,12 @@ std::unique_ptr<GroupCoordinator> GroupAccess::make(std::string name,
 
 void GroupAccess::run(GroupCoordinator& group, const Call& call) {
   Call own = call;
-  own.family = group.family_;
+  own.name_index = group.name_index_;
   group.dispatcher_->run(own);
 }
 Work GroupAccess::start(GroupCoordinator& group, const Call& call, std::shared_ptr<void> kept) {
   Call own = call;
-  own.family = group.family_;
+  own.name_index = group.name_index_;
   return group.dispatcher_->start(own, std::move(kept));
 }
 Work GroupAccess::start(GroupCoordinator& group, const SequenceDescription& description,
@@ -99,7 +111,7 @@ Work GroupAccess::start(GroupCoordinator& group, const SequenceDescription& desc
 }
 std::unique_ptr<SequenceMessages> GroupAccess::messages(const GroupCoordinator& group) {
   return std::make_unique<SequenceMessages>(group.dispatcher_->shared_connection(),
-                                            group.dispatcher_->family());
+                                            group.dispatcher_->name_index());
 }
 MeshRuntime& GroupAccess::runtime(const GroupCoordinator& group) {
   return *group.dispatcher_->runtime();

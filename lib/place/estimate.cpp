@@ -1,47 +1,29 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The formulas of volumes. Each one names its source; docs/placement.md lists them.
 #include <algorithm>
-#include <array>
+#include <initializer_list>
 
 #include <fmt/format.h>
 
+#include "place/model.hpp"
 #include "rankmesh/base/error.hpp"
-#include "rankmesh/place/model.hpp"
 
 namespace rankmesh {
 namespace {
 
 __extension__ using Wide = __int128;
 
-// A product of whole numbers, divided once at the end, rounded up.
-class Volume {
- public:
-  explicit Volume(Wide value) : value_{value} {}
-  Volume& times(std::int64_t factor) {
-    value_ *= factor;
-    return *this;
-  }
-  Volume& plus(std::int64_t summand) {
-    value_ += summand;
-    return *this;
-  }
-  Volume& over(std::int64_t divisor) {
-    divisor_ *= divisor;
-    return *this;
-  }
-  [[nodiscard]] std::int64_t bytes() const {
-    const Wide result = (value_ + divisor_ - 1) / divisor_;
-    constexpr Wide most = Wide{1} << 60;
-    if (result > most)
-      throw SpecError{"the number of bytes that the model sends overflows",
-                      "check the figures of the model"};
-    return static_cast<std::int64_t>(result);
-  }
-
- private:
-  Wide value_;
-  Wide divisor_ = 1;
-};
+// Returns a product of whole numbers, divided once at the end, rounded up.
+std::int64_t quotient(std::initializer_list<Wide> factors, std::initializer_list<Wide> divisors) {
+  Wide value = 1, divisor = 1;
+  for (const Wide factor : factors) value *= factor;
+  for (const Wide factor : divisors) divisor *= factor;
+  const Wide result = (value + divisor - 1) / divisor;
+  if (result > Wide{1} << 60)
+    throw SpecError{"the number of bytes that the model sends overflows",
+                    "check the figures of the model"};
+  return static_cast<std::int64_t>(result);
+}
 
 const GroupFamily* find(const MeshPlan& plan, std::string_view name) {
   const auto found = std::ranges::find(plan.families(), name, &GroupFamily::name);
@@ -59,10 +41,9 @@ struct Estimator {
   std::int64_t t, p, c, e, tokens;  // tokens: the tokens of a rank in one microbatch, before tp
   std::vector<FamilyVolume> volumes{};
 
-  void add(std::string name, const Volume& volume, Pattern pattern, std::string formula,
+  void add(std::string name, std::int64_t bytes, Pattern pattern, std::string formula,
            std::string source) {
-    volumes.push_back(
-        {{std::move(name), volume.bytes(), pattern}, std::move(formula), std::move(source)});
+    volumes.push_back({{std::move(name), bytes, pattern}, std::move(formula), std::move(source)});
   }
 
   // 2 all-reduces per block, of 2 (t-1)/t each. With sequence parallelism another all-gather: a
@@ -78,16 +59,9 @@ struct Estimator {
     const std::int64_t at_ends =
         model.vocabulary == 0 ? 0 : (model.sequence_parallel ? 5 : 4) * model.hidden + 6;
     add("tp",
-        Volume{count}
-            .times(blocks)
-            .times(model.hidden)
-            .plus(at_ends)
-            .times(model.microbatches)
-            .times(tokens)
-            .times(t - 1)
-            .times(model.activation_bytes)
-            .over(p)
-            .over(t),
+        quotient({Wide{count} * blocks * model.hidden + at_ends, model.microbatches, tokens, t - 1,
+                  model.activation_bytes},
+                 {p, t}),
         Pattern::ring,
         model.expert_layers == 0 ? fmt::format("m L' {} b (s/c) h (t-1)/t", 2 * count)
                                  : fmt::format("m (2 L' - L'_moe) {} b (s/c) h (t-1)/t", count),
@@ -105,13 +79,11 @@ struct Estimator {
   // different parts (4.1).
   void pipeline() {
     if (p < 2) return;
-    Volume volume{model.microbatches};
-    volume.times(model.virtual_stages)
-        .times(tokens)
-        .times(model.hidden)
-        .times(model.activation_bytes);
-    if (model.sequence_parallel) volume.over(t);
-    add("pp", volume, Pattern::chain,
+    add("pp",
+        quotient({model.microbatches, model.virtual_stages, tokens, model.hidden,
+                  model.activation_bytes},
+                 {model.sequence_parallel ? t : 1}),
+        Pattern::chain,
         fmt::format("m v b (s/c) h{} in each direction", model.sequence_parallel ? " / t" : ""),
         "Narayanan et al. 2021 (2104.04473), 2.2.2, 3.2 and 4.1");
   }
@@ -123,15 +95,9 @@ struct Estimator {
     if (c < 2) return;
     const std::int64_t passes = model.full_recomputation ? 4 : 3;  // backward counts twice
     add("cp",
-        Volume{passes}
-            .times(2 * model.microbatches)
-            .times(model.layers)
-            .times(tokens)
-            .times(model.kv_hidden)
-            .times(c - 1)
-            .times(model.activation_bytes)
-            .over(p)
-            .over(t),
+        quotient({passes, 2, model.microbatches, model.layers, tokens, model.kv_hidden, c - 1,
+                  model.activation_bytes},
+                 {p, t}),
         Pattern::ring, fmt::format("{} m L' 2 b (s/c) (h_kv/t) (c-1)", passes),
         "Llama Team 2024 (2407.21783), 3.3.2; backward: Megatron-LM, \"Context parallelism\"");
   }
@@ -144,35 +110,18 @@ struct Estimator {
     if (model.experts_per_token == 0)
       throw SpecError{"the model has layers of experts, but no 'experts_per_token'",
                       "write experts_per_token = 8"};
-    add("ep",
-        Volume{2}
-            .times(model.dispatch_bytes + model.combine_bytes)
-            .times(model.microbatches)
-            .times(model.expert_layers)
-            .times(tokens)
-            .times(model.experts_per_token)
-            .times(model.hidden)
-            .times(e - 1)
-            .over(p)
-            .over(t)
-            .over(e),
-        Pattern::all_to_all, "m L'_moe 2 (w_dispatch + w_combine) b s/(c t) k h (e-1)/e",
+    // Without the experts of a token, or the nodes that stand for them.
+    const Wide sent = Wide{2} * (model.dispatch_bytes + model.combine_bytes) * model.microbatches *
+                      model.expert_layers * tokens * model.hidden;
+    add("ep", quotient({sent, model.experts_per_token, e - 1}, {p, t, e}), Pattern::all_to_all,
+        "m L'_moe 2 (w_dispatch + w_combine) b s/(c t) k h (e-1)/e",
         "DeepSeek-AI 2024 (2412.19437), 3.2.2 and 3.3.3");
     if (model.nodes_per_token == 0 || model.nodes_per_token >= model.experts_per_token) return;
     // A token is sent once to each of its nodes, and there to its experts (3.2.2): M copies of it
     // leave the node at most, instead of k (e-1)/e.
     FamilyTraffic& traffic = volumes.back().traffic;
     traffic.most_between_nodes =
-        std::min(traffic.bytes, Volume{2}
-                                    .times(model.dispatch_bytes + model.combine_bytes)
-                                    .times(model.microbatches)
-                                    .times(model.expert_layers)
-                                    .times(tokens)
-                                    .times(model.nodes_per_token)
-                                    .times(model.hidden)
-                                    .over(p)
-                                    .over(t)
-                                    .bytes());
+        std::min(traffic.bytes, quotient({sent, model.nodes_per_token}, {p, t}));
     volumes.back().formula +=
         fmt::format("; at most {} instead of k (e-1)/e between nodes", model.nodes_per_token);
   }
@@ -205,8 +154,8 @@ struct Estimator {
         source += "7.2.2";
         break;
     }
-    add(std::string{name}, Volume{held}.times(bytes).times(d - 1).over(shards).over(d),
-        Pattern::ring, formula, source);
+    add(std::string{name}, quotient({held, bytes, d - 1}, {shards, d}), Pattern::ring, formula,
+        source);
   }
 
   // The parameters of the embedding's copy on the last stage.
@@ -217,7 +166,7 @@ struct Estimator {
   // The first and the last stage add up the gradients of the embedding.
   void embedding() {
     if (second_embedding() == 0 || find(plan, "embd") == nullptr) return;
-    add("embd", Volume{second_embedding()}.times(model.gradient_bytes).over(t), Pattern::ring,
+    add("embd", quotient({second_embedding(), model.gradient_bytes}, {t}), Pattern::ring,
         "V h/t w_grad", "Megatron-LM's embedding group (megatron/core/parallel_state.py)");
   }
 };

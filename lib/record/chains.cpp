@@ -11,6 +11,7 @@
 
 #include "detail/findings.hpp"
 #include "detail/sentences.hpp"
+#include "record/matching.hpp"
 
 namespace rankmesh::record::detail {
 namespace {
@@ -85,7 +86,7 @@ std::vector<Time> times_waited_for(const Evidence& evidence) {
 }
 
 Finding::Severity severity_of(const Evidence& evidence, std::size_t root, Time waited_for) {
-  using enum Finding::Severity;
+  using enum Severity;
   const Record& record = evidence.job.record(root);
   if (record.presence != Presence::open) return error;
   if (evidence.graph.is_halted(root)) return record.process == Process::ended ? error : warning;
@@ -156,7 +157,7 @@ std::string numbers_text(const Evidence& evidence, const Roots& roots) {
   return fmt::format(" {} made {} in this group of {}, {} has made {}.",
                      capital(name_ranks(evidence.job, {&root, 1})),
                      count_text(*member->last(), "call"),
-                     group_name(evidence.job.record(waiter), *call),
+                     family_of(evidence.job.record(waiter), *call),
                      name_ranks(evidence.job, {&waiter, 1}), call->number);
 }
 

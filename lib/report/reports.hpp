@@ -9,18 +9,18 @@
 #include <string_view>
 #include <vector>
 
+#include "place/check.hpp"
+#include "place/count.hpp"
+#include "place/diff.hpp"
+#include "place/model.hpp"
 #include "rankmesh/layout/mesh_plan.hpp"
+#include "rankmesh/layout/shrink.hpp"
 #include "rankmesh/machine/machine.hpp"
 #include "rankmesh/place/arrange.hpp"
-#include "rankmesh/place/check.hpp"
-#include "rankmesh/place/count.hpp"
-#include "rankmesh/place/diff.hpp"
-#include "rankmesh/place/model.hpp"
-#include "rankmesh/place/shrink.hpp"
-#include "rankmesh/record/diagnosis.hpp"
 #include "rankmesh/record/record.hpp"
 #include "rankmesh/transfer/plan.hpp"
 #include "rankmesh/transfer/relabel.hpp"
+#include "record/diagnosis.hpp"
 #include "report/document.hpp"
 #include "report/live_facts.hpp"
 
@@ -187,8 +187,9 @@ Document transfer(const TransferPlan& plan, const Machine* machine,
 /// and each mesh takes at most 100 lines. This costs as much as record::diagnose().
 Document trace(std::vector<record::Record> records);
 
-/// Reports one mesh, whose diagnosis is already known, in the same way.
-Document trace(const std::vector<record::Record>& records, const record::Diagnosis& diagnosis);
+/// Reports meshes whose diagnoses are already known, in the same way.
+Document trace(const std::vector<std::vector<record::Record>>& meshes,
+               const std::vector<record::Diagnosis>& diagnoses);
 
 /// Reports what a job did between two readings of its records, with the schema `rankmesh.follow/1`.
 /// The table has a row for each family: the calls and bytes per second of all its ranks together,

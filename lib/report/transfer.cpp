@@ -16,7 +16,7 @@ namespace {
 
 using rankmesh::detail::count_text;
 
-constexpr std::size_t most_rows = 10;  // of pairs in text
+constexpr std::size_t most_pairs = 10;  // of pairs in text
 
 // Returns a text such as `1.56 GB`.
 std::string bytes_text(std::int64_t bytes) {
@@ -75,19 +75,17 @@ PictureState state_of(const char* name, const TensorPlacement& place, std::int64
 }
 
 // The meshes of the first tensor before and after the transfer.
-std::function<Picture()> picture_of(const TransferPlan& plan, const Machine* machine,
-                                    const std::vector<Total>& totals) {
+Picture picture_of(const TransferPlan& plan, const Machine* machine,
+                   const std::vector<Total>& totals) {
   const TensorTransfer& first = plan.tensors().front();
-  Picture picture{.title = first.from.to_string() + " to " + first.to.to_string()};
+  Picture picture{.title = first.from.to_string() + " to " + first.to.to_string(),
+                  .states = {state_of("before", first.from, plan.world_size()),
+                             state_of("after", first.to, plan.world_size())}};
   for (const Total& total : totals)
     if (!total.is_rare || total.bytes > 0)
       picture.notes.push_back(fmt::format("{}: {}", total.title, bytes_text(total.bytes)));
   if (machine != nullptr) picture.machine = *machine;
-  return [picture = std::move(picture), first, world = plan.world_size()] {
-    Picture drawn = picture;
-    drawn.states = {state_of("before", first.from, world), state_of("after", first.to, world)};
-    return drawn;
-  };
+  return picture;
 }
 
 // The pairs that carry most come first.
@@ -109,11 +107,11 @@ void add_pairs(std::vector<TransferFlow> flows, const Machine* machine, Document
     row.emplace_back(flow.bytes);
   }
   if (flows.empty()) return;
-  document.fields["pairs"] = document.table.objects({"sender", "receiver", "bytes"}, most_rows);
-  document.add(flows.size() > most_rows ? fmt::format("\n  the {} of {} pairs that carry most\n\n",
-                                                      most_rows, flows.size())
-                                        : std::string{"\n  the pairs of ranks\n\n"});
-  document.text.emplace_back(TableHere{most_rows});
+  document.fields["pairs"] = document.table.objects({"sender", "receiver", "bytes"}, most_pairs);
+  document.add(flows.size() > most_pairs ? fmt::format("\n  the {} of {} pairs that carry most\n\n",
+                                                       most_pairs, flows.size())
+                                         : std::string{"\n  the pairs of ranks\n\n"});
+  document.text.emplace_back(TableHere{most_pairs});
 }
 
 void add_relabelling(const Relabelling& relabelling, Document& document) {

@@ -9,6 +9,7 @@
 
 #include "detail/published_call.hpp"
 #include "detail/reduce_kernels.hpp"
+#include "detail/too_little_memory.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/mpi/error.hpp"
 #include "wait/detail/few_polls.hpp"
@@ -27,10 +28,6 @@ constexpr int polls_before_notes = 2500;
 constexpr int polls_per_note = 64;
 // A step in shared memory carries at least one element of each block.
 constexpr std::size_t largest_row = 4096;
-
-bool is_on_host(const Call& call) {
-  return call.in.kind == MemoryKind::host && call.out.kind == MemoryKind::host;
-}
 
 bool has_row(const Call& call, int members) {
   const levels::Plan* plan = levels::plan_of(call.operation);
@@ -83,7 +80,7 @@ HierarchicalTransport::HierarchicalTransport(mpi::CommunicatorView comm, Nodes n
           levels::Setting{std::move(nodes.shape), comm, inside_.get(), sizes})} {}
 
 bool HierarchicalTransport::supports(const Call& call) const {
-  if (levels::plan_of(call.operation) == nullptr || !is_on_host(call) || !call.is_plain())
+  if (levels::plan_of(call.operation) == nullptr || call.is_on_device() || !call.is_plain())
     return false;
   if (reduces(call.operation) && !detail::can_reduce(call.in.type)) return false;
   return has_row(call, setting_->shape.size());
@@ -145,6 +142,11 @@ void HierarchicalTransport::advance() {
     refuse(error_of(difference));
   } catch (const MismatchError& error) {  // found by the members of this node, or told by others
     refuse(error);
+  } catch (const std::bad_alloc&) {
+    const Call& call = queue_.front()->call;
+    fail(std::make_exception_ptr(detail::too_little_memory(
+        fmt::format("{}.{}", guard_.members().name_of(call.name_index), to_string(call.operation)),
+        call)));
   } catch (...) {
     fail(std::current_exception());
   }

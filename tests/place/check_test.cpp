@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Each rule: a mesh that breaks it, and the same mesh fixed.
-#include "rankmesh/place/check.hpp"
+#include "place/check.hpp"
 
 #include <doctest/doctest.h>
 
@@ -9,8 +9,8 @@
 #include <string>
 
 #include "machine/read_machine.hpp"
+#include "place/mesh_file.hpp"
 #include "rankmesh/base/error.hpp"
-#include "rankmesh/place/mesh_file.hpp"
 #include "rankmesh/spec/mesh_spec.hpp"
 
 using rankmesh::Machine;
@@ -133,7 +133,7 @@ TEST_CASE("rules are silenced by their ids") {
 TEST_CASE("errors come first, and ids are unique") {
   const Machine uneven = by_ranks({0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1});
   const auto findings = check_placement(MeshSpec::parse("dp=15").plan(), uneven);
-  CHECK(std::ranges::is_sorted(findings, std::ranges::greater{}, &PlacementFinding::severity));
+  CHECK(std::ranges::is_sorted(findings, {}, &PlacementFinding::severity));
   std::set<std::string_view> ids;
   for (const auto& rule : rankmesh::placement_rules()) CHECK(ids.insert(rule.id).second);
 }

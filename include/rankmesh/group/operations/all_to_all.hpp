@@ -55,7 +55,11 @@ class AllToAll : public detail::OperationForms<Operation::all_to_all> {
   /// the values.
   template <HostMemory In>
   [[nodiscard]] ReturnedBlocks<In> all_to_all_v(In&& in, const Blocks& in_blocks) {
-    Blocks blocks{all_to_all(in_blocks.counts())};
+    issuer().require_blocks("all_to_all_v", in_blocks.counts().size());
+    Blocks blocks{[&] {
+      const detail::CalledBy by{issuer(), detail::UserFunction::all_to_all_v};
+      return all_to_all(in_blocks.counts());
+    }()};
     auto values = detail::returned<In>(detail::total(blocks),
                                        [&](auto out) { all_to_all_v(in, out, in_blocks, blocks); });
     return {std::move(values), std::move(blocks)};
@@ -70,10 +74,8 @@ class AllToAll : public detail::OperationForms<Operation::all_to_all> {
                  {.in_blocks = &sent, .out_blocks = &received, .stream = stream});
   }
 
-  RANKMESH_REFUSE_OTHERS(AllToAll, all_to_all, all_to_all, false)
-  RANKMESH_REFUSE_OTHERS(AllToAll, all_to_all_async, all_to_all, true)
-  RANKMESH_REFUSE_OTHERS(AllToAll, all_to_all_v, all_to_all_v, false)
-  RANKMESH_REFUSE_OTHERS(AllToAll, all_to_all_v_async, all_to_all_v, true)
+  RANKMESH_REFUSE_OTHERS(AllToAll, all_to_all)
+  RANKMESH_REFUSE_OTHERS(AllToAll, all_to_all_v)
 
  private:
   // The later check of the call counts units. It would therefore accept blocks that divide a
