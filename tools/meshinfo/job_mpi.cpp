@@ -12,8 +12,8 @@
 #include "launcher.hpp"
 #include "rankmesh/base/launcher.hpp"
 #include "rankmesh/device/libraries.hpp"
+#include "rankmesh/mpi/communicator.hpp"
 #include "rankmesh/mpi/error.hpp"
-#include "rankmesh/mpi/node.hpp"
 #include "rankmesh/rankmesh.hpp"
 
 namespace meshinfo {
@@ -234,8 +234,14 @@ int Job::agree(int status) {
 
 bool Job::starts_node() {
   start();
-  const rankmesh::mpi::CommunicatorView world{MPI_COMM_WORLD};
-  return rankmesh::mpi::discover_nodes(world).local_rank(rankmesh::Rank{state_->rank}) == 0;
+  MPI_Comm native = MPI_COMM_NULL;
+  check(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, state_->rank, MPI_INFO_NULL,
+                            &native),
+        "MPI_Comm_split_type");
+  rankmesh::mpi::Communicator node{native};
+  const bool is_first = node.view().rank() == 0;
+  node.free();
+  return is_first;
 }
 
 void on_first_rank(const std::function<void()>& run) {
