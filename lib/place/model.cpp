@@ -37,7 +37,20 @@ ModelFigures ModelFigures::parse_toml(std::string_view text, std::string_view or
                                              "nodes_per_token",
                                              "dispatch_bytes",
                                              "combine_bytes",
-                                             "source"};
+                                             "source",
+                                             "heads",
+                                             "kv_heads",
+                                             "head_size",
+                                             "feed_forward",
+                                             "gated",
+                                             "dropout",
+                                             "experts",
+                                             "expert_feed_forward",
+                                             "shared_experts",
+                                             "query_rank",
+                                             "latent_rank",
+                                             "rope_size",
+                                             "value_size"};
   reader.require_known_keys(keys);
   ModelFigures model;
   constexpr std::int64_t most = std::int64_t{1} << 50;
@@ -70,6 +83,19 @@ ModelFigures ModelFigures::parse_toml(std::string_view text, std::string_view or
   read("combine_bytes", model.combine_bytes, false, 1, 8);
   read("gathers", model.gathers, false, 1);
   read("vocabulary", model.vocabulary, false, 1);
+  read("heads", model.heads, false, 1);
+  read("kv_heads", model.kv_heads, false, 1);
+  read("head_size", model.head_size, false, 1);
+  read("feed_forward", model.feed_forward, false, 1);
+  read("experts", model.experts, false, 1);
+  read("expert_feed_forward", model.expert_feed_forward, false, 1);
+  read("shared_experts", model.shared_experts, false, 0);
+  read("query_rank", model.query_rank, false, 1);
+  read("latent_rank", model.latent_rank, false, 1);
+  read("rope_size", model.rope_size, false, 1);
+  read("value_size", model.value_size, false, 1);
+  model.gated = reader.flag("gated");
+  model.dropout = reader.flag("dropout");
   model.tied_embedding = reader.flag("tied_embedding");
   model.sequence_parallel = reader.flag("sequence_parallel", true);
   model.full_recomputation = reader.flag("full_recomputation");

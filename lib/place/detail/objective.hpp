@@ -70,7 +70,7 @@ class Objective {
 };
 
 /// Returns the bytes that leave units if `counts` members of one group are in them.
-std::int64_t bytes_between(Pattern pattern, std::int64_t bytes, std::int64_t size,
+RANKMESH_API std::int64_t bytes_between(Pattern pattern, std::int64_t bytes, std::int64_t size,
                            std::int64_t units, std::int64_t sum_of_squares,
                            std::int64_t crossing_neighbours);
 

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "search/rules.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+namespace rankmesh::search {
+namespace {
+
+// "4 or 8": the nearest values below and above that are accepted.
+template <class Accepts>
+std::string nearest(std::int64_t value, std::int64_t most, Accepts accepts) {
+  std::string text;
+  for (std::int64_t below = value - 1; below >= 1; --below)
+    if (accepts(below)) {
+      text = fmt::format("{}", below);
+      break;
+    }
+  for (std::int64_t above = value + 1; above <= most; ++above)
+    if (accepts(above)) return fmt::format("{}{}{}", text, text.empty() ? "" : " or ", above);
+  return text.empty() ? "no other value" : text;
+}
+
+std::string nearest_divisor(std::int64_t value, std::int64_t of) {
+  return nearest(value, of, [of](std::int64_t v) { return of % v == 0; });
+}
+
+bool divides_heads(const Limits& l, const Settings& s) { return l.model.heads % s.tp == 0; }
+std::string why_heads(const Limits& l, const Settings& s) {
+  return fmt::format("tp={}: {} heads; {}", s.tp, l.model.heads,
+                     nearest_divisor(s.tp, l.model.heads));
+}
+
+bool suits_kv_heads(const Limits& l, const Settings& s) {
+  const std::int64_t kv = l.shape.kv_heads;
+  return l.model.latent_rank > 0 || kv % s.tp == 0 || s.tp % kv == 0;
+}
+std::string why_kv_heads(const Limits& l, const Settings& s) {
+  const std::int64_t kv = l.shape.kv_heads;
+  return fmt::format(
+      "tp={}: {} heads of keys; {}", s.tp, kv,
+      nearest(s.tp, l.model.heads, [kv](std::int64_t v) { return kv % v == 0 || v % kv == 0; }));
+}
+
+bool divides_sequence(const Limits& l, const Settings& s) {
+  return s.cp == 1 || l.model.sequence % (2 * s.cp) == 0;
+}
+std::string why_sequence(const Limits& l, const Settings& s) {
+  return fmt::format("cp={}: {} tokens, 2 parts per rank; {}", s.cp, l.model.sequence,
+                     nearest_divisor(s.cp, l.model.sequence / 2));
+}
+
+bool has_tensor(const Limits& l, const Settings& s) {
+  return !s.sequence_parallel || (s.tp > 1 && l.model.sequence / s.cp % s.tp == 0);
+}
+std::string why_tensor(const Limits& l, const Settings& s) {
+  return fmt::format("tp={}: sequence parallelism of {} tokens; {}", s.tp, l.model.sequence / s.cp,
+                     nearest_divisor(s.tp, l.model.sequence / s.cp));
+}
+
+bool has_layers(const Limits& l, const Settings& s) { return s.pp <= l.model.layers; }
+std::string why_layers(const Limits& l, const Settings& s) {
+  return fmt::format("pp={}: {} layers; {} at most", s.pp, l.model.layers, l.model.layers);
+}
+
+bool has_devices(const Limits& l, const Settings& s) { return s.ranks() <= l.devices; }
+std::string why_devices(const Limits& l, const Settings& s) {
+  return fmt::format("{} takes {} devices; there are {}", s.mesh(), s.ranks(), l.devices);
+}
+
+bool divides_batch(const Limits& l, const Settings& s) { return l.batch % s.dp == 0; }
+std::string why_batch(const Limits& l, const Settings& s) {
+  return fmt::format("dp={}: {} sequences per step; {}", s.dp, l.batch,
+                     nearest_divisor(s.dp, l.batch));
+}
+
+bool divides_experts(const Limits& l, const Settings& s) {
+  return s.ep == 1 || (l.model.experts > 0 && l.model.experts % s.ep == 0);
+}
+std::string why_experts(const Limits& l, const Settings& s) {
+  return fmt::format("ep={}: {} experts; {}", s.ep, l.model.experts,
+                     l.model.experts == 0 ? "1" : nearest_divisor(s.ep, l.model.experts));
+}
+
+bool divides_ranks(const Limits&, const Settings& s) {
+  return std::int64_t{1} * s.dp * s.cp * s.tp % s.ep == 0;
+}
+std::string why_ranks(const Limits&, const Settings& s) {
+  const std::int64_t ranks = std::int64_t{1} * s.dp * s.cp * s.tp;
+  return fmt::format("ep={}: {} ranks per stage (dp cp tp); {}", s.ep, ranks,
+                     nearest_divisor(s.ep, ranks));
+}
+
+bool divides_share(const Limits& l, const Settings& s) {
+  return l.batch / s.dp % s.micro_batch == 0;
+}
+std::string why_share(const Limits& l, const Settings& s) {
+  return fmt::format("microbatches of {}: {} sequences per dp rank; {}", s.micro_batch,
+                     l.batch / s.dp, nearest_divisor(s.micro_batch, l.batch / s.dp));
+}
+
+bool interleaves(const Limits&, const Settings& s) {
+  return s.virtual_stages == 1 || (s.pp > 1 && s.microbatches % s.pp == 0);
+}
+std::string why_interleaves(const Limits&, const Settings& s) {
+  return fmt::format("vpp={} pp={}: {} microbatches; a multiple of {}", s.virtual_stages, s.pp,
+                     s.microbatches, s.pp);
+}
+
+// Chunks that are equal, or equal if the embedding and the loss count as layers, or else not empty.
+bool fills_chunks(const Limits& l, const Settings& s) {
+  const std::int64_t chunks = std::int64_t{1} * s.pp * s.virtual_stages;
+  if (s.stages == StageKind::even) return l.model.layers % chunks == 0;
+  const std::int64_t slots = l.model.layers + 2;
+  return chunks > 1 && (s.stages == StageKind::counted ? slots % chunks == 0 && slots > chunks
+                                                       : slots / chunks > 1);
+}
+std::string why_chunks(const Limits& l, const Settings& s) {
+  return fmt::format("pp={} vpp={}, {} stages: {} layers; {} chunks", s.pp, s.virtual_stages,
+                     to_string(s.stages), l.model.layers,
+                     nearest_divisor(std::int64_t{1} * s.pp * s.virtual_stages, l.model.layers));
+}
+
+constexpr std::array<Rule, 12> all_rules{{
+    {"heads", Choice::tp, "Megatron-Core transformer_config.py; vLLM config: heads % tp",
+     divides_heads, why_heads},
+    {"kv-heads", Choice::tp, "Megatron-Core transformer_config.py; vLLM: a multiple or a divisor",
+     suits_kv_heads, why_kv_heads},
+    {"sequence", Choice::cp, "Megatron-LM arguments.py: sequence % (2 cp)", divides_sequence,
+     why_sequence},
+    {"layers", Choice::pp, "Megatron-Core transformer_config.py; vLLM: pp <= layers", has_layers,
+     why_layers},
+    {"devices", Choice::dp, "Megatron-Core parallel_state.py: world % (tp pp cp)", has_devices,
+     why_devices},
+    {"batch", Choice::dp, "Megatron-Core num_microbatches_calculator.py: batch % dp", divides_batch,
+     why_batch},
+    {"experts", Choice::ep, "Megatron-LM arguments.py; vLLM: experts % ep", divides_experts,
+     why_experts},
+    {"expert-ranks", Choice::ep, "Megatron-Core parallel_state.py: world % (ep pp)", divides_ranks,
+     why_ranks},
+    {"micro-batch", Choice::micro_batch,
+     "Megatron-Core num_microbatches_calculator.py: batch % (micro dp)", divides_share, why_share},
+    {"sequence-parallel", Choice::schedule, "Megatron-LM arguments.py: tp > 1, sequence % tp",
+     has_tensor, why_tensor},
+    {"interleaving", Choice::schedule, "Megatron-Core schedules.py: microbatches % pp", interleaves,
+     why_interleaves},
+    {"chunks", Choice::schedule, "Megatron-Core transformer_config.py: layers % (pp vpp)",
+     fills_chunks, why_chunks},
+}};
+
+}  // namespace
+
+std::span<const Rule> rules() { return all_rules; }
+
+const Rule* refusing(const Limits& limits, const Settings& settings, Choice choice) {
+  for (const Rule& rule : all_rules)
+    if (rule.choice == choice && !rule.accepts(limits, settings)) return &rule;
+  return nullptr;
+}
+
+const Rule* refusing(const Limits& limits, const Settings& settings) {
+  for (const Rule& rule : all_rules)
+    if (!rule.accepts(limits, settings)) return &rule;
+  return nullptr;
+}
+
+}  // namespace rankmesh::search
