@@ -89,6 +89,8 @@ class CostModel {
   [[nodiscard]] double seconds(Pattern pattern, double bytes, std::int64_t size,
                                std::int64_t stride, double calls,
                                double most_between_nodes = 0) const;
+  [[nodiscard]] double exposed_tensor(const Settings& s, const LayerShape& layer,
+                                      double whole) const;
   void use(const Settings& settings) const;
   [[nodiscard]] double data_seconds(const Settings& s, double parameters, double experts) const;
   [[nodiscard]] double tokens(const Settings& s) const;

@@ -79,7 +79,12 @@ double CostModel::kept_by_layer(const Settings& s, const LayerShape& layer,
   const double scores = has_scores && recompute == Recompute::none ? shape_.scores : 0;
   const double whole = layer.kept_whole - (is_cheap ? layer.cheap_whole : 0);
   const double divided = layer.kept_divided + scores - (is_cheap ? layer.cheap_divided : 0);
-  return tokens(s) * wide * (whole / is_sequence + divided / s.tp);
+  // With fp8, a product keeps its input in 8 bits (Transformer Engine).
+  const double saved = software_.precision == "fp8" ? 0.5 : 0;
+  const double inputs_whole = layer.inputs_whole - (is_cheap ? layer.cheap_whole : 0);
+  const double inputs_divided = layer.inputs_divided - (is_cheap ? layer.cheap_inputs : 0);
+  return tokens(s) * wide *
+         ((whole - saved * inputs_whole) / is_sequence + (divided - saved * inputs_divided) / s.tp);
 }
 
 // 1F1B: stage r holds p - r microbatches. Interleaved: 2 (p - r - 1) + (v - 1) p + 1 of a chunk
@@ -131,12 +136,16 @@ DeviceMemory CostModel::memory_of(const Settings& s, const StageShape& stage) co
                       .stage = stage.stage};
   if (stage.has_loss)  // 16-bit logits, and as 32-bit numbers with their gradient
     memory.logits = tokens(s) * 10 * static_cast<double>(model_.vocabulary) / s.tp;
-  if (s.zero == 3)  // two layers, of which one is gathered while the other computes
-    memory.gathered =
-        2 * 2 *
-        std::max({shape_.dense.divided * (dense > 0 ? 1 : 0) / s.tp,
-                  sparse > 0 ? shape_.sparse.divided / s.tp + shape_.sparse.expert / s.ep : 0,
-                  ends / s.tp / 2});
+  // A pipeline gathers its stage once, and reduces its gradients at the end of the step.
+  if (s.zero == 3 && s.pp > 1)
+    memory.gathered = (2 + 4) * (held + experts);
+  else if (s.zero == 3)  // two layers, of which one is gathered while the other computes
+    memory.gathered = 2 * std::min(software_.most_gathered,
+                                   2 * std::max({shape_.dense.divided * (dense > 0 ? 1 : 0) / s.tp,
+                                                 sparse > 0 ? shape_.sparse.divided / s.tp +
+                                                                  shape_.sparse.expert / s.ep
+                                                            : 0,
+                                                 ends / s.tp / 2}));
   return memory;
 }
 

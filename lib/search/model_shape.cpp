@@ -51,7 +51,7 @@ void keep_attention(const ModelFigures& m, double query, double keys, double val
                     LayerShape& layer) {
   const double h = static_cast<double>(m.hidden);
   layer.kept_whole += (4 + (m.dropout ? 1 : 0)) * h;
-  layer.cheap_whole += 2 * h;  // what a norm returns
+  layer.inputs_whole += 2 * h;
   layer.kept_divided += 2 * (query + keys + values + result);
 }
 
@@ -61,7 +61,8 @@ void add_mlp(const ModelFigures& m, double inner, double visits, LayerShape& lay
   const double h = static_cast<double>(m.hidden);
   const double before = m.gated ? 2 : 1;
   layer.kept_divided += visits * 2 * (before + 1) * inner;
-  layer.cheap_divided += visits * 2 * inner;  // what the activation returns
+  layer.inputs_divided += visits * 2 * inner;
+  layer.inside_mlp += visits * 2 * (before + 1) * inner;
   const std::vector<double> products{before * h * inner, h * inner};
   auto& to = visits == 0 ? layer.per_expert : layer.products;
   to.insert(to.end(), products.begin(), products.end());
@@ -70,7 +71,7 @@ void add_mlp(const ModelFigures& m, double inner, double visits, LayerShape& lay
 void add_norms(const ModelFigures& m, LayerShape& layer) {
   const double h = static_cast<double>(m.hidden);
   layer.kept_whole += (4 + (m.dropout ? 1 : 0)) * h;  // of the MLP's block
-  layer.cheap_whole += 2 * h;
+  layer.inputs_whole += 2 * h;
   layer.replicated += 2 * h;
 }
 
@@ -100,6 +101,12 @@ ModelShape::ModelShape(const ModelFigures& m) {
     for (std::size_t i = dense.products.size() - 2; i < dense.products.size(); ++i)
       dense.divided += dense.products[i];
   }
+  // Selective recomputation without scores: of a dense layer, the MLP (Megatron-Core's module mlp);
+  // of a layer with experts, what norms and activations return, and what latent attention makes of
+  // its latents (2412.19437, section 3.2.3).
+  dense.cheap_divided = dense.inside_mlp;
+  dense.cheap_inputs = dense.inputs_divided;
+  dense.repeated = dense_layers > 0 ? dense.products[dense.products.size() - 2] : 0;
   if (m.expert_layers > 0) {
     const double experts = require_figure(m.experts, "experts", "8");
     const double top = require_figure(m.experts_per_token, "experts_per_token", "2");
@@ -111,13 +118,22 @@ ModelShape::ModelShape(const ModelFigures& m) {
         experts * std::accumulate(sparse.per_expert.begin(), sparse.per_expert.end(), 0.0);
     sparse.replicated += h * experts;  // the router
     // The copies of a token, and what the experts keep of them (derived; not in a paper).
-    sparse.kept_divided += top * (4 * h + 2 * (m.gated ? 3 : 2) * inner);
-    sparse.cheap_divided += top * 2 * inner;
+    sparse.kept_divided += top * (2 * h + 2 * (m.gated ? 3 : 2) * inner);
+    sparse.inputs_divided += top * (2 * h + 2 * inner);
     if (m.shared_experts > 0) {
       add_mlp(m, inner * static_cast<double>(m.shared_experts), 1, sparse);
       for (std::size_t i = sparse.products.size() - 2; i < sparse.products.size(); ++i)
         sparse.divided += sparse.products[i];
     }
+  }
+  const double inner =
+      static_cast<double>(m.expert_feed_forward > 0 ? m.expert_feed_forward : m.feed_forward);
+  sparse.cheap_whole = sparse.inputs_whole;
+  sparse.cheap_inputs = 2 * inner * static_cast<double>(m.experts_per_token + m.shared_experts);
+  sparse.cheap_divided = sparse.cheap_inputs;
+  if (m.latent_rank > 0) {
+    sparse.cheap_divided += 2 * (query_width + keys_heads * (head + rope + value));
+    sparse.repeated = sparse.products[0] + sparse.products[1];
   }
   expert_parameters = static_cast<double>(m.expert_layers) * sparse.expert;
   all_parameters = static_cast<double>(dense_layers) * (dense.divided + dense.replicated) +

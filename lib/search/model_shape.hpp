@@ -16,10 +16,15 @@ struct LayerShape {
   double replicated = 0;             ///< parameters that each member of tp has
   double expert = 0;                 ///< parameters of all experts of the layer
   std::vector<double> per_expert{};  ///< products of one expert
-  double kept_whole = 0;     ///< bytes of activations that only sequence parallelism divides
-  double kept_divided = 0;   ///< bytes of activations that tp divides
-  double cheap_whole = 0;    ///< those of `kept_whole` that are cheap to compute again
-  double cheap_divided = 0;  ///< those of `kept_divided`
+  double kept_whole = 0;      ///< bytes of activations that only sequence parallelism divides
+  double kept_divided = 0;    ///< bytes of activations that tp divides
+  double cheap_whole = 0;     ///< those of `kept_whole` that are cheap to compute again
+  double cheap_divided = 0;   ///< those of `kept_divided`
+  double inputs_whole = 0;    ///< those of `kept_whole` that are inputs of products
+  double inputs_divided = 0;  ///< those of `kept_divided`
+  double cheap_inputs = 0;    ///< those of `cheap_divided` that are inputs of products
+  double inside_mlp = 0;      ///< those of `kept_divided` that are inside the MLP
+  double repeated = 0;        ///< parameters of products that selective recomputation repeats
 };
 
 /// A model as a search needs it.

@@ -109,13 +109,13 @@ std::string why_interleaves(const Limits&, const Settings& s) {
                      s.microbatches, s.pp);
 }
 
-// Chunks that are equal, or equal if the embedding and the loss count as layers, or else not empty.
+// Chunks that are equal, or equal if the embedding and the loss count as layers, or none of which
+// is empty then.
 bool fills_chunks(const Limits& l, const Settings& s) {
   const std::int64_t chunks = std::int64_t{1} * s.pp * s.virtual_stages;
   if (s.stages == StageKind::even) return l.model.layers % chunks == 0;
   const std::int64_t slots = l.model.layers + 2;
-  return chunks > 1 && (s.stages == StageKind::counted ? slots % chunks == 0 && slots > chunks
-                                                       : slots / chunks > 1);
+  return chunks > 1 && (s.stages == StageKind::counted ? slots % chunks == 0 : slots > chunks);
 }
 std::string why_chunks(const Limits& l, const Settings& s) {
   return fmt::format("pp={} vpp={}, {} stages: {} layers; {} chunks", s.pp, s.virtual_stages,

@@ -41,6 +41,9 @@ struct Settings {
 /// Returns the layers of each stage and chunk. With chunks that differ, the ends have the fewest.
 [[nodiscard]] StageLayers stage_layers(std::int64_t layers, const Settings& settings);
 
+/// Returns the number of layers of each chunk, in the order of StageLayers::given().
+[[nodiscard]] std::vector<std::int64_t> chunk_layers(std::int64_t layers, const Settings& settings);
+
 /// What a user measured of a step.
 struct Measured {
   std::optional<double> seconds;  ///< of one step

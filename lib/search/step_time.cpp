@@ -102,7 +102,7 @@ CostModel::LayerTime CostModel::layer_time(const Settings& s, const LayerShape& 
   const bool flash = software_.has_flash_attention;
   const double core = 4 * tokens(s) * static_cast<double>(model_.sequence) * shape_.query_width /
                       s.tp * (flash ? 0.5 : 1) /
-                      (std::min(rate(), device_.flops * device_.product_efficiency));
+                      (device_.flops * (flash ? software_.attention : device_.product_efficiency));
   const double moving = device_.memory_bandwidth * device_.memory_efficiency;
   const double moved = 2 * kept_by_layer(s, layer, Recompute::none) / moving;
   const double scores = flash ? 0 : tokens(s) * shape_.scores / s.tp;
@@ -110,7 +110,10 @@ CostModel::LayerTime CostModel::layer_time(const Settings& s, const LayerShape& 
   const double passes = s.recompute == Recompute::full ? 4 : 3;
   const double again = s.recompute == Recompute::none ? 3 : 4;
   const double core_passes = flash ? passes : again;
-  return {passes * products_time(s, layer) + core_passes * core,
+  const double repeated = flash && s.recompute == Recompute::selective
+                              ? 2 * tokens(s) * layer.repeated / s.tp / rate()
+                              : 0;
+  return {passes * products_time(s, layer) + repeated + core_passes * core,
           ((flash ? again : passes) * (moved - 2 * scores / moving) +
            core_passes * 2 * scores / moving),
           core_passes * core};
@@ -126,6 +129,25 @@ double CostModel::data_seconds(const Settings& s, double parameters, double expe
     return seconds(Pattern::ring, bytes, d, stride, 2);
   };
   return of(parameters, replicas, s.tp) + of(experts, expert_replicas, s.ep);
+}
+
+// What the messages of tp add to a layer. With sequence parallelism a product and the collective
+// beside it run in t parts, so that all but the first overlap; each part takes the latency of a
+// product (Megatron-LM, --tp-comm-overlap). Two fifths of the collectives are in the forward pass.
+double CostModel::exposed_tensor(const Settings& s, const LayerShape& layer, double whole) const {
+  if (!software_.overlaps || !s.sequence_parallel || layer.products.empty()) return whole;
+  const double passes = s.recompute == Recompute::full ? 2 : 1;  // forward
+  const double of_product = whole / static_cast<double>(layer.products.size());
+  const double forward = of_product * 2 / (2 * passes + 3),
+               backward = of_product * 3 / (2 * passes + 3);
+  double exposed = 0;
+  for (const double weight : layer.products) {
+    const double time = 2 * tokens(s) * weight / s.tp / rate() / margins_.efficiency;
+    exposed += passes * std::max(forward / s.tp, forward - time) +
+               std::max(backward / s.tp, backward - 2 * time) +
+               (passes + 2) * (s.tp - 1) * device_.product_latency;
+  }
+  return std::min(whole, exposed);
 }
 
 StepTime CostModel::time(const Settings& s) const {
@@ -157,9 +179,11 @@ StepTime CostModel::time(const Settings& s) const {
   double slowest = -1;
   for (const StageShape& stage : stages_of(s)) {
     const double d = static_cast<double>(stage.dense), e = static_cast<double>(stage.sparse);
+    const double exposed =
+        d * exposed_tensor(s, shape_.dense, tp) + e * exposed_tensor(s, shape_.sparse, tp);
     StepTime one{.products = (d * dense.products + e * sparse.products) / margins_.efficiency,
                  .memory = (d * dense.memory + e * sparse.memory) / margins_.efficiency,
-                 .tp = (d + e) * tp,
+                 .tp = exposed,
                  .cp = std::max(0.0, (d + e) * cp - (d * dense.attention + e * sparse.attention)),
                  .ep = e * ep};
     if (stage.has_loss) {
@@ -187,8 +211,8 @@ StepTime CostModel::time(const Settings& s) const {
             : software_.overlaps ? std::min(links, 2.0 * (s.pp - 1) * of_chunk)
                                  : links;
   const double data = data_seconds(s, most_parameters, most_experts);
-  if (s.zero == 3)  // each microbatch gathers twice and reduces once, while it computes
-    step.dp = m * std::max(data * 0.1, data - slowest);
+  if (s.zero == 3 && s.pp == 1)  // each microbatch gathers twice and reduces once
+    step.dp = m * (software_.overlaps ? std::max(0.0, data - slowest) : data);
   else
     step.dp = software_.overlaps ? std::max(0.0, data - slowest) : data;
   const double divided = s.zero == 0 ? 1 : static_cast<double>(s.dp) * s.cp;

@@ -38,22 +38,23 @@ struct KnownSoftware {
   std::string_view name, precision;
   StateBytes states;
   bool overlaps, shards;
+  double most_gathered, attention;
 };
 
 // megatron: Megatron-LM docs/user-guide/features/dist_optimizer.md. deepspeed: as Megatron in fp16;
 // in bf16, runtime/bf16_optimizer.py keeps 16-bit gradients beside those of 32 bits. fsdp: torch's
 // parameters are in 32 bits, or all in 16 bits (pure).
 constexpr std::array<KnownSoftware, 10> known_software{{
-    {"megatron", "bf16", {2, 4, 12}, true, false},
-    {"megatron", "fp16", {2, 2, 16}, true, false},
-    {"megatron", "fp8", {2, 4, 12}, true, false},
-    {"megatron", "fp32", {4, 4, 8}, true, false},
-    {"deepspeed", "bf16", {2, 6, 12}, false, false},
-    {"deepspeed", "fp16", {2, 2, 16}, false, false},
-    {"deepspeed", "fp32", {4, 4, 8}, false, false},
-    {"fsdp", "bf16", {4, 4, 8}, true, true},
-    {"fsdp", "fp8", {4, 4, 8}, true, true},
-    {"fsdp", "pure", {2, 2, 4}, true, true},
+    {"megatron", "bf16", {2, 4, 12}, true, false, 1e18, 0.5},
+    {"megatron", "fp16", {2, 2, 16}, true, false, 1e18, 0.5},
+    {"megatron", "fp8", {2, 4, 12}, true, false, 1e18, 0.5},
+    {"megatron", "fp32", {4, 4, 8}, true, false, 1e18, 0.5},
+    {"deepspeed", "bf16", {2, 6, 12}, false, false, 1e9, 0.34},
+    {"deepspeed", "fp16", {2, 2, 16}, false, false, 1e9, 0.34},
+    {"deepspeed", "fp32", {4, 4, 8}, false, false, 1e9, 0.34},
+    {"fsdp", "bf16", {4, 4, 8}, true, true, 1e18, 0.34},
+    {"fsdp", "fp8", {4, 4, 8}, true, true, 1e18, 0.34},
+    {"fsdp", "pure", {2, 2, 4}, true, true, 1e18, 0.34},
 }};
 
 }  // namespace
@@ -128,8 +129,8 @@ Software software(std::string_view name, std::string_view precision) {
     if (known.name != name) continue;
     precisions.push_back(known.precision);
     if (known.precision == precision)
-      return {std::string{name}, std::string{precision}, known.states, true, known.overlaps,
-              known.shards};
+      return {std::string{name}, std::string{precision}, known.states,        true,
+              known.overlaps,    known.shards,           known.most_gathered, known.attention};
   }
   if (precisions.empty())
     throw UsageError{fmt::format("the training program '{:.40}' is not known", name),

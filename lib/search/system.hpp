@@ -51,6 +51,8 @@ struct Software {
   bool has_flash_attention = true;  ///< the scores of attention are never in memory
   bool overlaps = true;             ///< messages of dp and pp run while the device computes
   bool shards_parameters = false;   ///< FSDP: ZeRO-3, which gathers the parameters of a layer
+  double most_gathered = 1e18;      ///< parameters that ZeRO-3 gathers at most
+  double attention = 0.5;           ///< the part of the device's FLOP/s that attention reaches
 };
 [[nodiscard]] std::vector<std::string> software_names();
 /// @throws UsageError if the name or the precision is unknown.

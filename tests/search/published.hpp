@@ -47,8 +47,7 @@ inline std::vector<Fields> read(const std::string& path) {
   while (std::getline(file, line)) {
     Fields row;
     const auto cells = split(line);
-    for (std::size_t i = 0; i < names.size(); ++i)
-      row[names[i]] = i < cells.size() ? cells[i] : "";
+    for (std::size_t i = 0; i < names.size(); ++i) row[names[i]] = i < cells.size() ? cells[i] : "";
     rows.push_back(row);
   }
   return rows;
@@ -74,10 +73,10 @@ struct Program {
   bool is_old;
 };
 inline const std::vector<Program> programs{
-    {"2104.04473", "megatron", true},   {"2205.05198", "megatron", true},
-    {"2201.11990", "deepspeed", true},  {"tables.tex", "megatron", true},
-    {"bigscience", "deepspeed", true},  {"torchtitan", "fsdp", false},
-    {"llm-foundry", "fsdp", false},     {"", "megatron", false},
+    {"2104.04473", "megatron", true},  {"2205.05198", "megatron", true},
+    {"2201.11990", "deepspeed", true}, {"tables.tex", "megatron", true},
+    {"bigscience", "deepspeed", true}, {"torchtitan", "fsdp", false},
+    {"llm-foundry", "fsdp", false},    {"", "megatron", false},
 };
 
 inline double number(const Fields& row, const char* name, double otherwise = 0) {
@@ -114,7 +113,8 @@ inline ModelFigures model_of(const Fields& row, bool is_old) {
 inline search::DeviceFigures device_of(const std::string& gpu) {
   search::DeviceFigures d = search::device_figures(gpu.starts_with("A100") ? "A100" : "H100");
   if (gpu.find("40GB") != std::string::npos) d.memory = 40e9, d.memory_bandwidth = 1.555e12;
-  if (gpu.find("H100-96GB") != std::string::npos) d.memory = 96 * 1.024e9 * 1.0486, d.memory_bandwidth = 2.4e12;
+  if (gpu.find("H100-96GB") != std::string::npos)
+    d.memory = 96 * 1.024e9 * 1.0486, d.memory_bandwidth = 2.4e12;
   if (gpu == "H800") d.node_bandwidth = 200e9;
   if (gpu.starts_with("V100")) {
     d = search::device_figures("A100");
@@ -151,20 +151,19 @@ inline std::optional<double> seconds_of(const Fields& fields, const Row& row) {
 inline search::Recompute recompute_of(const std::string& text, bool is_old) {
   if (text == "full" || (is_old && text.empty())) return search::Recompute::full;
   return text.empty() || text == "none" || text == "core_attn" ? search::Recompute::none
-                                                                : search::Recompute::selective;
+                                                               : search::Recompute::selective;
 }
 
 inline std::optional<Row> row_of(const Fields& f) {
   Row row{.source = f.at("source"), .name = f.at("model"), .gpu = f.at("gpu")};
-  const Program& program = *std::ranges::find_if(programs, [&](const Program& p) {
-    return row.source.find(p.source) != std::string::npos;
-  });
+  const Program& program = *std::ranges::find_if(
+      programs, [&](const Program& p) { return row.source.find(p.source) != std::string::npos; });
   row.model = model_of(f, program.is_old);
   if (row.model.layers == 0 || row.model.heads == 0) return {};
   row.device = device_of(row.gpu);
   std::string precision = f.at("precision");
   const bool is_zero3 = f.at("zero").starts_with("3");
-  std::string software = is_zero3 && !program.is_old ? "fsdp" : program.software;
+  std::string software = !is_zero3 ? program.software : program.is_old ? "deepspeed" : "fsdp";
   if (precision == "bf16 pure") precision = "pure";
   if (precision.empty() || precision == "amp_bf16") precision = program.is_old ? "fp16" : "bf16";
   row.software = search::software(software, precision);
@@ -175,17 +174,21 @@ inline std::optional<Row> row_of(const Fields& f) {
   s.tp = whole(f, "tp", 1), s.pp = whole(f, "pp", 1), s.cp = whole(f, "cp", 1);
   s.ep = whole(f, "ep", 1);
   s.dp = static_cast<std::int32_t>(row.gpus / (s.tp * s.pp * s.cp));
-  s.virtual_stages = whole(f, "vpp", 1), s.micro_batch = whole(f, "micro", 1);
+  const bool is_interleaved = f.at("note").find("interleaved") != std::string::npos;
+  s.virtual_stages = whole(f, "vpp", is_interleaved ? 8 : 1), s.micro_batch = whole(f, "micro", 1);
   row.batch = whole(f, "global_batch", s.dp * s.micro_batch);
   s.microbatches = static_cast<std::int32_t>(row.batch / s.dp / s.micro_batch);
-  s.zero = static_cast<std::int8_t>(s.dp * s.cp == 1 ? 0 : whole(f, "zero", program.is_old ? 0 : 1));
-  s.recompute = recompute_of(f.at("recompute").substr(0, f.at("recompute").find('+')), program.is_old);
+  s.zero =
+      static_cast<std::int8_t>(s.dp * s.cp == 1 ? 0 : whole(f, "zero", program.is_old ? 0 : 1));
+  s.recompute =
+      recompute_of(f.at("recompute").substr(0, f.at("recompute").find('+')), program.is_old);
+  if (row.model.latent_rank > 0) s.recompute = search::Recompute::selective;  // 2412.19437, 3.2.3
   s.sequence_parallel = s.tp > 1 && (!program.is_old || f.at("recompute").ends_with("+sp"));
   const std::int64_t chunks = std::int64_t{1} * s.pp * s.virtual_stages;
   s.stages = row.model.layers % chunks == 0         ? search::StageKind::even
              : (row.model.layers + 2) % chunks == 0 ? search::StageKind::counted
                                                     : search::StageKind::uneven;
-  row.seconds = seconds_of(f, row);
+  if (!f.at("global_batch").empty()) row.seconds = seconds_of(f, row);
   const double unit = f.at("note").find("GiB") != std::string::npos ? 1.073741824e9 : 1e9;
   row.ran_out_of_memory = f.at("memory_gb") == "OOM";
   if (const double gb = number(f, "memory_gb"); gb > 0) row.bytes = gb * unit;

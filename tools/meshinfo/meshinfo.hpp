@@ -41,6 +41,7 @@ void add_check(CLI::App& app, Program& program);
 void add_estimate(CLI::App& app, Program& program);
 void add_emit(CLI::App& app, Program& program);
 void add_plan(CLI::App& app, Program& program);
+void add_search(CLI::App& app, Program& program);
 void add_shrink(CLI::App& app, Program& program);
 void add_transfer(CLI::App& app, Program& program);
 void add_convert(CLI::App& app, Program& program);
