@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "rankmesh/machine/read_machine.hpp"
+#include "machine/read_machine.hpp"
 #include "rankmesh/transfer/plan.hpp"
 
 namespace {

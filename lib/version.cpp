@@ -3,6 +3,9 @@
 
 #include "build_values.hpp"
 
+// The model library refers to it (lib/models.cpp).
+extern "C" RANKMESH_API const char RANKMESH_CORE_SYMBOL = 0;
+
 #define RANKMESH_TEXT(x) #x
 #define RANKMESH_DOTTED(a, b, c) RANKMESH_TEXT(a) "." RANKMESH_TEXT(b) "." RANKMESH_TEXT(c)
 

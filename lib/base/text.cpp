@@ -5,11 +5,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/detail/private_api.hpp"
+
 #include "detail/text.hpp"
 
 namespace rankmesh::detail {
 
-std::string excerpt(std::string_view text, std::size_t position) {
+RANKMESH_PRIVATE_API std::string excerpt(std::string_view text, std::size_t position) {
   constexpr std::size_t before = 24;
   constexpr std::size_t after = 32;
   const std::size_t begin = position > before ? position - before : 0;

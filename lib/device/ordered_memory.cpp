@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "device/ordered_memory.hpp"
 
+#include "base/detail/private_api.hpp"
+
 #include "device/stream_memory.hpp"
 #include "rankmesh/device/cuda.hpp"
 #include "rankmesh/device/stream.hpp"
@@ -22,13 +24,14 @@ struct OrderedMemory::Parts {
   }
 };
 
-OrderedMemory::OrderedMemory(std::size_t bytes) : parts_{std::make_shared<Parts>()} {
+RANKMESH_PRIVATE_API OrderedMemory::OrderedMemory(std::size_t bytes)
+    : parts_{std::make_shared<Parts>()} {
   parts_->data = static_cast<std::byte*>(allocate_in_order(bytes, parts_->stream));
   wait_for(parts_->stream);
   data_ = parts_->data;
 }
 
-void OrderedMemory::note_use(StreamRef stream) noexcept {
+RANKMESH_PRIVATE_API void OrderedMemory::note_use(StreamRef stream) noexcept {
   try {
     parts_->use.record(stream);
     parts_->use.make_wait(parts_->stream);

@@ -7,6 +7,7 @@
 #include <map>
 #include <mutex>
 
+#include "base/detail/private_api.hpp"
 #include "rankmesh/device/captured_graphs.hpp"
 #include "rankmesh/device/cuda.hpp"
 #include "rankmesh/device/stream.hpp"
@@ -64,7 +65,7 @@ bool is_pitch(std::int64_t step, std::int64_t bytes) {
 
 }  // namespace
 
-void* allocate_in_order(std::size_t bytes, StreamRef stream) {
+RANKMESH_PRIVATE_API void* allocate_in_order(std::size_t bytes, StreamRef stream) {
   void* memory = nullptr;
   if (bytes > 0)
     check(cudaMallocFromPoolAsync(&memory, bytes, current_pool(), handle_of(stream)),
@@ -72,26 +73,26 @@ void* allocate_in_order(std::size_t bytes, StreamRef stream) {
   return memory;
 }
 
-void free_in_order(void* memory, StreamRef stream) {
+RANKMESH_PRIVATE_API void free_in_order(void* memory, StreamRef stream) {
   if (memory != nullptr) check(cudaFreeAsync(memory, handle_of(stream)), "cudaFreeAsync");
 }
 
-bool is_in_capture(StreamRef stream) { return is_captured(stream); }
+RANKMESH_PRIVATE_API bool is_in_capture(StreamRef stream) { return is_captured(stream); }
 
-void require_no_capture(StreamRef stream) {
+RANKMESH_PRIVATE_API void require_no_capture(StreamRef stream) {
   if (is_in_capture(stream))
     throw UsageError{"memory that is kept cannot be allocated while its stream is captured",
                      "make the call once before the capture, or call reserve()"};
 }
 
-void* allocate_for_all_streams(std::size_t bytes) {
+RANKMESH_PRIVATE_API void* allocate_for_all_streams(std::size_t bytes) {
   const Stream stream = Stream::create();
   void* memory = allocate_in_order(bytes, stream);
   wait_for(stream);
   return memory;
 }
 
-void free_after_device(void* memory) noexcept {
+RANKMESH_PRIVATE_API void free_after_device(void* memory) noexcept {
   if (memory == nullptr) return;
   try {
     drain(Deadline{default_timeout()});  // cudaFree does not wait for the uses of a pool's memory
@@ -101,27 +102,28 @@ void free_after_device(void* memory) noexcept {
   detail::release(memory);
 }
 
-void* allocate_pinned(std::size_t bytes) {
+RANKMESH_PRIVATE_API void* allocate_pinned(std::size_t bytes) {
   void* memory = nullptr;
   if (bytes > 0) check(cudaMallocHost(&memory, bytes), "cudaMallocHost");
   return memory;
 }
 
-void free_pinned(void* memory) noexcept {
+RANKMESH_PRIVATE_API void free_pinned(void* memory) noexcept {
   if (memory != nullptr) (void)cudaFreeHost(memory);
 }
 
-void copy_in_order(void* to, const void* from, std::size_t bytes, detail::Direction direction,
-                   StreamRef stream) {
+RANKMESH_PRIVATE_API void copy_in_order(void* to, const void* from, std::size_t bytes,
+                                        detail::Direction direction, StreamRef stream) {
   if (bytes == 0) return;
   const auto kind =
       direction == detail::Direction::to_device ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost;
   check(cudaMemcpyAsync(to, from, bytes, kind, handle_of(stream)), "cudaMemcpyAsync");
 }
 
-void copy_rows_in_order(std::byte* to, std::int64_t to_step, const std::byte* from,
-                        std::int64_t from_step, std::int64_t bytes, std::int64_t rows,
-                        StreamRef stream) {
+RANKMESH_PRIVATE_API void copy_rows_in_order(std::byte* to, std::int64_t to_step,
+                                             const std::byte* from, std::int64_t from_step,
+                                             std::int64_t bytes, std::int64_t rows,
+                                             StreamRef stream) {
   if (rows > 1 && is_pitch(to_step, bytes) && is_pitch(from_step, bytes))
     return check(cudaMemcpy2DAsync(to, static_cast<std::size_t>(to_step), from,
                                    static_cast<std::size_t>(from_step),
@@ -133,7 +135,7 @@ void copy_rows_in_order(std::byte* to, std::int64_t to_step, const std::byte* fr
                            static_cast<std::size_t>(bytes), stream);
 }
 
-void wait_for(StreamRef stream) {
+RANKMESH_PRIVATE_API void wait_for(StreamRef stream) {
   Stream::adopt(handle_of(stream)).wait(Deadline{default_timeout()});
 }
 

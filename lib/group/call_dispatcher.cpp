@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/detail/error_in_flight.hpp"
+#include "base/detail/private_api.hpp"
 #include "detail/progress_in_mpi.hpp"
 #include "detail/scratch_call.hpp"
 #include "device/stream_memory.hpp"
@@ -38,7 +39,7 @@ std::string function_of(const Call& call) {
 
 }  // namespace
 
-bool CallLock::enter_slowly(MeshRuntime& runtime) {
+RANKMESH_PRIVATE_API bool CallLock::enter_slowly(MeshRuntime& runtime) {
   if (runtime.lock.enter_at_poll()) return true;  // of a transport of the program, in its test()
   if (runtime.lock.enter_after_guests()) return false;
   if (InFunction::is_entered())
@@ -64,9 +65,8 @@ CallDispatcher::CallDispatcher(std::string name, std::shared_ptr<Connection> con
   publication = &publication_;
   if (runtime_->device_watch != nullptr) runtime_->device_watch->open(*connection_);
   if (runtime_->control == nullptr) return;
-  NodeBoard& board = runtime_->control->board();
-  publication_.current = &board.own().call;
-  publication_.label = board.label(name_);
+  publication_.current = &runtime_->control->board().own().call;
+  publication_.group = ShortName{name_};
 }
 
 CallDispatcher::~CallDispatcher() { lifetime_->is_over = true; }

@@ -60,6 +60,16 @@ void DeviceCalls::clear() noexcept {
   publish(nullptr);
 }
 
+void DeviceCalls::end_all_of(const Connection& group) noexcept {
+  const std::lock_guard lock{mutex_};
+  std::erase_if(calls_, [&](Followed& followed) {
+    const bool is_of_group = followed.issued.connection.get() == &group;
+    if (is_of_group) followed.call.end();
+    return is_of_group;
+  });
+  publish(calls_.empty() ? nullptr : &calls_.front());
+}
+
 void DeviceCalls::publish(const Followed* oldest) {
   if (published_ == nullptr) return;
   published_->store(oldest == nullptr ? 0 : oldest->issued.packed, std::memory_order_relaxed);

@@ -39,7 +39,7 @@ std::optional<std::uint64_t> latest_of(const PublishedDeviceWork& work, std::uin
 struct Unended {
   std::uint64_t key;
   std::uint64_t number;
-  std::uint32_t label;
+  ShortName group;
 };
 
 std::optional<Unended> oldest_of(const PublishedDeviceWork& work) {
@@ -47,7 +47,11 @@ std::optional<Unended> oldest_of(const PublishedDeviceWork& work) {
   const std::uint64_t place = oldest >> bits_of_number;
   if (place == 0) return std::nullopt;
   const Latest& latest = work.latest[place - 1];
-  return Unended{latest.group, oldest & ((std::uint64_t{1} << bits_of_number) - 1), latest.label};
+  const std::uint64_t key = latest.group;
+  const auto name = latest.name.read();
+  // The rank may have closed the group meanwhile, and given its place to another one.
+  if (key == 0 || !name || work.oldest != oldest) return std::nullopt;
+  return Unended{key, oldest & ((std::uint64_t{1} << bits_of_number) - 1), ShortName{name->words}};
 }
 
 std::string text_of(const std::vector<std::int64_t>& ranks) {
@@ -58,8 +62,7 @@ std::string text_of(const std::vector<std::int64_t>& ranks) {
 
 void DeviceWatch::open(Connection& connection) {
   if (connection.device_place != nullptr) return;
-  NodeBoard& board = control_->board();
-  PublishedDeviceWork& work = board.own().device;
+  PublishedDeviceWork& work = control_->board().own().device;
   connection.device_place = std::make_unique<Connection::DevicePlace>();
   const auto free =
       std::ranges::find_if(work.latest, [](auto& latest) { return latest.group == 0; });
@@ -68,17 +71,17 @@ void DeviceWatch::open(Connection& connection) {
     return;
   }
   free->number = 0;
-  free->label = board.label(connection.group.name);
+  free->name.write(ShortName{connection.group.name}.words());
   free->group = key_of(connection.group);
   *connection.device_place = {static_cast<std::uint64_t>(free - work.latest.begin()) + 1,
                               &free->number};
 }
 
-void DeviceWatch::close(Connection& connection) {
-  NodeBoard& board = control_->board();
-  PublishedDeviceWork& work = board.own().device;
+void DeviceWatch::close(Connection& connection, DeviceCalls& calls) {
+  PublishedDeviceWork& work = control_->board().own().device;
   const auto place = std::exchange(connection.device_place, nullptr);
   if (place == nullptr) return;
+  calls.end_all_of(connection);  // first: `oldest` must not refer to a place of another group
   if (place->index == 0)
     --work.groups_without_place;
   else
@@ -176,9 +179,8 @@ std::string DeviceWatch::waits_behind(const std::vector<std::size_t>& slots) con
     const auto& next = late.empty() ? members : late;
     to_ask.insert(to_ask.end(), next.begin(), next.end());
     if (late.empty()) continue;
-    found =
-        fmt::format("; the device of rank {} waits in '{}' for {}", board.ranks()[asked].value(),
-                    board.area(asked).label_text(oldest->label), text_of(missing));
+    found = fmt::format("; the device of rank {} waits in '{}' for {}",
+                        board.ranks()[asked].value(), oldest->group.text(), text_of(missing));
     if (is_last) break;
   }
   return found;

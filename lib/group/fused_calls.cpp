@@ -3,12 +3,14 @@
 
 #include <utility>
 
+#include "base/detail/private_api.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/group/detail/group_access.hpp"
 
 namespace rankmesh::detail {
 
-FusedCalls::FusedCalls(GroupCoordinator& group) : runtime_{&GroupAccess::runtime(group)} {
+RANKMESH_PRIVATE_API FusedCalls::FusedCalls(GroupCoordinator& group)
+    : runtime_{&GroupAccess::runtime(group)} {
   const CallLock lock{*runtime_};
   if (runtime_->is_closed || runtime_->batch.is_open() || !runtime_->batch.has_devices()) {
     runtime_ = nullptr;
@@ -17,7 +19,7 @@ FusedCalls::FusedCalls(GroupCoordinator& group) : runtime_{&GroupAccess::runtime
   runtime_->batch.begin();
 }
 
-FusedCalls::~FusedCalls() {
+RANKMESH_PRIVATE_API FusedCalls::~FusedCalls() {
   try {
     end();
   } catch (const Error&) {
@@ -25,7 +27,7 @@ FusedCalls::~FusedCalls() {
   }
 }
 
-void FusedCalls::end() {
+RANKMESH_PRIVATE_API void FusedCalls::end() {
   if (runtime_ == nullptr) return;
   MeshRuntime& runtime = *std::exchange(runtime_, nullptr);
   const CallLock lock{runtime};

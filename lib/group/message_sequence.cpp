@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/detail/private_api.hpp"
 #include "detail/call_dispatcher.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/base/hash.hpp"
@@ -35,7 +36,7 @@ Transport* carrier_of(const Connection& connection) { return connection.host().f
 
 }  // namespace
 
-std::unique_ptr<Pending> SequenceMessages::start(Call call) const {
+RANKMESH_PRIVATE_API std::unique_ptr<Pending> SequenceMessages::start(Call call) const {
   call.is_async = true;
   call.family = family_;
   Transport& transport = *carrier_of(*connection_);

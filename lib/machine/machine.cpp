@@ -73,17 +73,8 @@ void require_inside(const Machine& machine, std::size_t outer, std::size_t inner
 }  // namespace
 
 std::string_view to_string(LevelKind kind) {
-  switch (kind) {
-    case LevelKind::network:
-      return "network";
-    case LevelKind::domain:
-      return "domain";
-    case LevelKind::node:
-      return "node";
-    case LevelKind::socket:
-      return "socket";
-  }
-  return "?";
+  constexpr std::string_view names[] = {"network", "domain", "node", "socket"};
+  return names[static_cast<std::size_t>(kind)];
 }
 
 std::string plural(std::string_view level_name) {

@@ -146,7 +146,8 @@ void Mesh::close(GroupCoordinator& group) {
   if (connection.group.has_peers()) compare_calls(connection, failure);
   if (state.device) state.device->close(connection, state.deadline());
   state.runtime->device_calls.look();
-  if (state.runtime->device_watch) state.runtime->device_watch->close(connection);
+  if (state.runtime->device_watch)
+    state.runtime->device_watch->close(connection, state.runtime->device_calls);
   connection.close();
   std::erase_if(state.connections, [&](const auto& c) { return c.get() == &connection; });
   state.dynamic.erase(found);

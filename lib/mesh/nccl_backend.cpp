@@ -43,10 +43,8 @@ NcclBackend::NcclBackend(const nccl::Library& library, device::Claim claim,
     : library_{library},
       device_{claim.device()},
       control_{std::move(control)},
-      context_{std::make_shared<NcclContext>(
-          library, std::move(claim), std::move(compute_capabilities),
-          [log = control_->log()](auto& text) { (*log)(LogLevel::warning, text); },
-          [log = control_->log()](auto& text) { log->report(text); })} {}
+      context_{std::make_shared<NcclContext>(library, std::move(claim),
+                                             std::move(compute_capabilities), control_)} {}
 
 OpenedDevices NcclBackend::open(const DeviceOpening& wanted, const Participants& participants) {
   attempts_ = highest_of(attempts_, participants) + 1;
@@ -102,7 +100,7 @@ void NcclBackend::close(Connection& connection, const Deadline& deadline) {
     } else if (comm.is_owned()) {
       try {
         finalize(std::array{&comm}, deadline);
-        comm.wait_until_ready(deadline);
+        comm.wait_until_ready(deadline, control_->lock);
         comm.destroy();
       } catch (const Error& error) {
         connection.mark_broken(error);
@@ -152,7 +150,7 @@ void NcclBackend::close(Connections connections, const Deadline& deadline) {
     for_each_usable([&](nccl::Communicator& comm) {
       if (!comm.is_owned() || comm.is_blocking() != blocks) return;
       if (unfinished != nullptr) std::rethrow_exception(unfinished);
-      comm.wait_until_ready(deadline);
+      comm.wait_until_ready(deadline, control_->lock);
     });
   }
   for_each_usable([](nccl::Communicator& comm) { comm.destroy(); });

@@ -205,7 +205,7 @@ class Opening {
     const auto count = static_cast<std::int64_t>(opened_.size());
     std::string failure;
     try {
-      nccl::release(originals_, control_.deadline());
+      nccl::release(originals_, control_.deadline(), control_.lock);
       originals_.clear();
       const std::int64_t by_inits = count == 0 ? 0 : (free_before - free_memory()) / count;
       const device::Stream stream = device::Stream::create();

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/detail/private_api.hpp"
 #include "detail/returned_errors.hpp"
 
 namespace rankmesh::mpi {
@@ -57,12 +58,12 @@ void OpenMark::close() noexcept {
   record().meshes.erase(number_);
 }
 
-void record_abandoned(const std::string& activity) noexcept {
+RANKMESH_PRIVATE_API void record_abandoned(const std::string& activity) noexcept {
   const std::lock_guard lock{record().mutex};
   if (record().abandoned_count++ == 0) record().abandoned = activity;
 }
 
-void record_requests(const std::vector<MPI_Request>& requests) noexcept {
+RANKMESH_PRIVATE_API void record_requests(const std::vector<MPI_Request>& requests) noexcept {
   const std::lock_guard lock{record().mutex};
   record().requests.insert(record().requests.end(), requests.begin(), requests.end());
 }

@@ -52,9 +52,7 @@ MeshGrid::MeshGrid(const MeshPlan& plan, const Machine& machine) {
   radices_.push_back(machine.slot_count() / units);
 }
 
-void MeshGrid::each_order(
-    std::int64_t most,
-    const std::function<void(std::string, std::vector<std::int64_t>)>& take) const {
+void MeshGrid::each_order(std::int64_t most, const Take& take) const {
   std::vector<std::size_t> order(dimensions_.size());
   std::iota(order.begin(), order.end(), 0);
   do {
@@ -113,9 +111,9 @@ std::vector<std::int64_t> MeshGrid::score(const Folding& folding, const MeshPlan
           units *= folding[l][d];
       const std::int64_t size = family.group_size();
       const std::int64_t inside = size / std::min(units, size);
-      bytes[l] += family.group_count() * limited(bytes_between(t.pattern, t.bytes, size, units,
-                                                               units * inside * inside, units - 1),
-                                                 l <= node_level_ ? t.most_between_nodes : 0, size);
+      bytes[l] += family.group_count() *
+                  bytes_between(t.pattern, t.bytes, l <= node_level_ ? t.most_between_nodes : 0,
+                                size, {units, units * inside * inside, units - 1});
     }
   }
   return bytes;
@@ -146,9 +144,8 @@ std::string MeshGrid::text_of(const Folding& folding) const {
   return fmt::format("folded: {}", fmt::join(parts, ", "));
 }
 
-void MeshGrid::each_folding(
-    const MeshPlan& plan, std::span<const FamilyTraffic> traffic, std::size_t most,
-    const std::function<void(std::string, std::vector<std::int64_t>)>& take) const {
+void MeshGrid::each_folding(const MeshPlan& plan, std::span<const FamilyTraffic> traffic,
+                            std::size_t most, const Take& take) const {
   if (radices_.empty()) return;
   std::vector<std::int64_t> rest;
   for (const Dimension& dimension : dimensions_) rest.push_back(dimension.size);

@@ -16,27 +16,18 @@
 namespace rankmesh {
 namespace {
 
-constexpr std::array<PlacementRule, 11> rules{{
-    {"leaves-domain", Severity::warning,
-     "groups of tp or ep leave their NVLink domain or node, although they fit"},
-    {"larger-than-domain", Severity::warning,
-     "groups of tp or ep have more ranks than an NVLink domain or a node"},
-    {"shared-fault-domain", Severity::note, "all replicas of a part of the model are on one node"},
-    {"pipeline-detour", Severity::warning,
-     "neighbours in a pipeline cross a level more often than needed"},
-    {"ragged-nodes", Severity::note, "nodes host different numbers of ranks"},
-    {"nccl-uneven-nodes", Severity::error,
-     "a group has different numbers of ranks on its nodes, which hangs NCCL 2.31.2"},
-    {"shared-device", Severity::error, "two ranks are on one device"},
-    {"scattered-ranks", Severity::note, "the ranks of a node are not consecutive"},
-    {"order-not-launchers", Severity::note,
-     "the mesh orders its ranks differently than the launcher, and returns to nodes that it has "
-     "left"},
-    {"node-loss-fatal", Severity::warning,
-     "a node has the only copies of a part of the model (with --any-node-lost)"},
-    {"preset-mismatch", Severity::error,
-     "groups differ from those of the mesh that the file names"},
-}};
+// docs/placement.md says what each rule looks for.
+constexpr std::array<PlacementRule, 11> rules{{{"leaves-domain", Severity::warning},
+                                               {"larger-than-domain", Severity::warning},
+                                               {"shared-fault-domain", Severity::note},
+                                               {"pipeline-detour", Severity::warning},
+                                               {"ragged-nodes", Severity::note},
+                                               {"nccl-uneven-nodes", Severity::error},
+                                               {"shared-device", Severity::error},
+                                               {"scattered-ranks", Severity::note},
+                                               {"order-not-launchers", Severity::note},
+                                               {"node-loss-fatal", Severity::warning},
+                                               {"preset-mismatch", Severity::error}}};
 
 void require_known(std::span<const std::string> silenced) {
   std::vector<std::string> ids;
@@ -56,18 +47,6 @@ void detail::add_finding(Findings& findings, std::string_view id, PlacementFindi
   findings.push_back(std::move(finding));
 }
 
-std::string_view to_string(Severity severity) {
-  switch (severity) {
-    case Severity::note:
-      return "note";
-    case Severity::warning:
-      return "warning";
-    case Severity::error:
-      return "error";
-  }
-  return "?";
-}
-
 std::span<const PlacementRule> placement_rules() { return rules; }
 
 std::vector<PlacementFinding> check_placement(const MeshPlan& plan, const Machine& machine,
@@ -80,7 +59,7 @@ std::vector<PlacementFinding> check_placement(const MeshPlan& plan, const Machin
   std::erase_if(findings, [&](const PlacementFinding& finding) {
     return std::ranges::find(silenced, finding.rule) != silenced.end();
   });
-  std::ranges::stable_sort(findings, std::ranges::greater{}, &PlacementFinding::severity);
+  std::ranges::stable_sort(findings, {}, &PlacementFinding::severity);
   return findings;
 }
 

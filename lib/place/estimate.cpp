@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The formulas of volumes. Each one names its source; docs/placement.md lists them.
 #include <algorithm>
-#include <array>
+#include <initializer_list>
 
 #include <fmt/format.h>
 
@@ -13,35 +13,17 @@ namespace {
 
 __extension__ using Wide = __int128;
 
-// A product of whole numbers, divided once at the end, rounded up.
-class Volume {
- public:
-  explicit Volume(Wide value) : value_{value} {}
-  Volume& times(std::int64_t factor) {
-    value_ *= factor;
-    return *this;
-  }
-  Volume& plus(std::int64_t summand) {
-    value_ += summand;
-    return *this;
-  }
-  Volume& over(std::int64_t divisor) {
-    divisor_ *= divisor;
-    return *this;
-  }
-  [[nodiscard]] std::int64_t bytes() const {
-    const Wide result = (value_ + divisor_ - 1) / divisor_;
-    constexpr Wide most = Wide{1} << 60;
-    if (result > most)
-      throw SpecError{"the number of bytes that the model sends overflows",
-                      "check the figures of the model"};
-    return static_cast<std::int64_t>(result);
-  }
-
- private:
-  Wide value_;
-  Wide divisor_ = 1;
-};
+// Returns a product of whole numbers, divided once at the end, rounded up.
+std::int64_t quotient(std::initializer_list<Wide> factors, std::initializer_list<Wide> divisors) {
+  Wide value = 1, divisor = 1;
+  for (const Wide factor : factors) value *= factor;
+  for (const Wide factor : divisors) divisor *= factor;
+  const Wide result = (value + divisor - 1) / divisor;
+  if (result > Wide{1} << 60)
+    throw SpecError{"the number of bytes that the model sends overflows",
+                    "check the figures of the model"};
+  return static_cast<std::int64_t>(result);
+}
 
 // The tokens of a rank in one microbatch, before tp divides them.
 std::int64_t tokens_of(const ModelFigures& model, const MeshSizes& sizes) {
@@ -72,17 +54,12 @@ std::int64_t passes_of_keys(const ModelFigures& model) {
 // A layer has two blocks, attention and MLP. Experts take the place of the MLP, and send over ep.
 std::int64_t tensor_bytes(const ModelFigures& model, const MeshSizes& sizes) {
   if (sizes.t < 2) return 0;
-  return Volume{collectives_per_block(model)}
-      .times(2 * model.layers - model.expert_layers)
-      .times(model.hidden)
-      .plus(elements_at_ends(model))
-      .times(model.microbatches)
-      .times(tokens_of(model, sizes))
-      .times(sizes.t - 1)
-      .times(model.activation_bytes)
-      .over(sizes.p)
-      .over(sizes.t)
-      .bytes();
+  return quotient(
+      {Wide{collectives_per_block(model)} * (2 * model.layers - model.expert_layers) *
+               model.hidden +
+           elements_at_ends(model),
+       model.microbatches, tokens_of(model, sizes), sizes.t - 1, model.activation_bytes},
+      {sizes.p, sizes.t});
 }
 
 // b s h per microbatch in the forward pass, and again in the backward pass (3.2); v times as much
@@ -90,43 +67,24 @@ std::int64_t tensor_bytes(const ModelFigures& model, const MeshSizes& sizes) {
 // different parts (4.1).
 std::int64_t pipeline_bytes(const ModelFigures& model, const MeshSizes& sizes) {
   if (sizes.p < 2) return 0;
-  return Volume{model.microbatches}
-      .times(model.virtual_stages)
-      .times(tokens_of(model, sizes))
-      .times(model.hidden)
-      .times(model.activation_bytes)
-      .over(model.sequence_parallel ? sizes.t : 1)
-      .bytes();
+  return quotient({model.microbatches, model.virtual_stages, tokens_of(model, sizes), model.hidden,
+                   model.activation_bytes},
+                  {model.sequence_parallel ? sizes.t : 1});
 }
 
 std::int64_t context_bytes(const ModelFigures& model, const MeshSizes& sizes) {
   if (sizes.c < 2) return 0;
-  return Volume{passes_of_keys(model)}
-      .times(2 * model.microbatches)
-      .times(model.layers)
-      .times(tokens_of(model, sizes))
-      .times(model.kv_hidden)
-      .times(sizes.c - 1)
-      .times(model.activation_bytes)
-      .over(sizes.p)
-      .over(sizes.t)
-      .bytes();
+  return quotient({passes_of_keys(model), 2 * model.microbatches, model.layers,
+                   tokens_of(model, sizes), model.kv_hidden, sizes.c - 1, model.activation_bytes},
+                  {sizes.p, sizes.t});
 }
 
 namespace {
 
-// The bytes that experts receive and return if each token visits `visits` of them.
-Volume exchanged(const ModelFigures& model, const MeshSizes& sizes, std::int64_t visits) {
-  Volume volume{2};
-  volume.times(model.dispatch_bytes + model.combine_bytes)
-      .times(model.microbatches)
-      .times(model.expert_layers)
-      .times(tokens_of(model, sizes))
-      .times(visits)
-      .times(model.hidden)
-      .over(sizes.p)
-      .over(sizes.t);
-  return volume;
+// What experts receive and return, without the number of experts of a token.
+Wide exchanged(const ModelFigures& model, const MeshSizes& sizes) {
+  return Wide{2} * (model.dispatch_bytes + model.combine_bytes) * model.microbatches *
+         model.expert_layers * tokens_of(model, sizes) * model.hidden;
 }
 
 }  // namespace
@@ -139,7 +97,8 @@ std::int64_t expert_bytes(const ModelFigures& model, const MeshSizes& sizes) {
   if (model.experts_per_token == 0)
     throw SpecError{"the model has layers of experts, but no 'experts_per_token'",
                     "write experts_per_token = 8"};
-  return exchanged(model, sizes, model.experts_per_token).times(sizes.e - 1).over(sizes.e).bytes();
+  return quotient({exchanged(model, sizes), model.experts_per_token, sizes.e - 1},
+                  {sizes.p, sizes.t, sizes.e});
 }
 
 // A token is sent once to each of its nodes, and there to its experts (3.2.2): M copies of it leave
@@ -147,7 +106,7 @@ std::int64_t expert_bytes(const ModelFigures& model, const MeshSizes& sizes) {
 std::int64_t expert_bytes_between_nodes(const ModelFigures& model, const MeshSizes& sizes) {
   if (model.nodes_per_token == 0 || model.nodes_per_token >= model.experts_per_token) return 0;
   return std::min(expert_bytes(model, sizes),
-                  exchanged(model, sizes, model.nodes_per_token).bytes());
+                  quotient({exchanged(model, sizes), model.nodes_per_token}, {sizes.p, sizes.t}));
 }
 
 // `held` parameters are divided by `shards`. An all-reduce is a reduce-scatter and an all-gather
@@ -161,7 +120,7 @@ std::int64_t data_bytes(const ModelFigures& model, std::int64_t held, std::int64
     bytes = model.gradient_bytes + model.parameter_bytes;
   else if (model.optimizer == OptimizerSharing::fsdp)
     bytes = model.gradient_bytes + model.gathers * model.parameter_bytes;
-  return Volume{held}.times(bytes).times(d - 1).over(shards).over(d).bytes();
+  return quotient({held, bytes, d - 1}, {shards, d});
 }
 
 namespace {
@@ -258,9 +217,8 @@ struct Estimator {
   // The first and the last stage add up the gradients of the embedding.
   void embedding() {
     if (second_embedding() == 0 || find(plan, "embd") == nullptr) return;
-    add("embd", Volume{second_embedding()}.times(model.gradient_bytes).over(sizes.t).bytes(),
-        Pattern::ring, "V h/t w_grad",
-        "Megatron-LM's embedding group (megatron/core/parallel_state.py)");
+    add("embd", quotient({second_embedding(), model.gradient_bytes}, {sizes.t}), Pattern::ring,
+        "V h/t w_grad", "Megatron-LM's embedding group (megatron/core/parallel_state.py)");
   }
 };
 

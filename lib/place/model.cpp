@@ -9,91 +9,72 @@
 
 namespace rankmesh {
 
+namespace {
+
+constexpr std::int64_t usual_limit = std::int64_t{1} << 24;
+constexpr std::int64_t most_parameters = std::int64_t{1} << 50;
+
+// A key whose value is a number.
+struct NumberKey {
+  std::string_view name;
+  std::int64_t ModelFigures::*to;
+  std::int64_t least, most = usual_limit;
+  bool is_required = false;
+};
+
+using M = ModelFigures;
+constexpr NumberKey number_keys[] = {
+    {"layers", &M::layers, 1, usual_limit, true},
+    {"hidden", &M::hidden, 1, usual_limit, true},
+    {"kv_hidden", &M::kv_hidden, 1},
+    {"parameters", &M::parameters, 1, most_parameters, true},
+    {"replicated_parameters", &M::replicated_parameters, 0, most_parameters},
+    {"sequence", &M::sequence, 1, usual_limit, true},
+    {"batch", &M::batch, 1},
+    {"microbatches", &M::microbatches, 1},
+    {"virtual_stages", &M::virtual_stages, 1},
+    {"activation_bytes", &M::activation_bytes, 1, 8},
+    {"parameter_bytes", &M::parameter_bytes, 1, 8},
+    {"gradient_bytes", &M::gradient_bytes, 1, 8},
+    {"gathers", &M::gathers, 1},
+    {"vocabulary", &M::vocabulary, 1},
+    {"expert_layers", &M::expert_layers, 0},
+    {"expert_parameters", &M::expert_parameters, 0, most_parameters},
+    {"experts_per_token", &M::experts_per_token, 0},
+    {"nodes_per_token", &M::nodes_per_token, 1},
+    {"dispatch_bytes", &M::dispatch_bytes, 1, 8},
+    {"combine_bytes", &M::combine_bytes, 1, 8},
+    {"heads", &M::heads, 1},
+    {"kv_heads", &M::kv_heads, 1},
+    {"head_size", &M::head_size, 1},
+    {"feed_forward", &M::feed_forward, 1},
+    {"experts", &M::experts, 1},
+    {"expert_feed_forward", &M::expert_feed_forward, 1},
+    {"shared_experts", &M::shared_experts, 0},
+    {"query_rank", &M::query_rank, 1},
+    {"latent_rank", &M::latent_rank, 1},
+    {"rope_size", &M::rope_size, 1},
+    {"value_size", &M::value_size, 1}};
+
+}  // namespace
+
 ModelFigures ModelFigures::parse_toml(std::string_view text, std::string_view origin) {
   const toml::table table = detail::parse_toml(text, origin);
   const detail::TomlReader reader{table, origin};
-  static const std::vector<std::string> keys{"name",
-                                             "layers",
-                                             "hidden",
-                                             "kv_hidden",
-                                             "parameters",
-                                             "replicated_parameters",
-                                             "sequence",
-                                             "batch",
-                                             "microbatches",
-                                             "virtual_stages",
-                                             "activation_bytes",
-                                             "parameter_bytes",
-                                             "gradient_bytes",
-                                             "optimizer",
-                                             "gathers",
-                                             "vocabulary",
-                                             "tied_embedding",
-                                             "sequence_parallel",
-                                             "full_recomputation",
-                                             "expert_layers",
-                                             "expert_parameters",
-                                             "experts_per_token",
-                                             "nodes_per_token",
-                                             "dispatch_bytes",
-                                             "combine_bytes",
-                                             "source",
-                                             "heads",
-                                             "kv_heads",
-                                             "head_size",
-                                             "feed_forward",
-                                             "gated",
-                                             "dropout",
-                                             "experts",
-                                             "expert_feed_forward",
-                                             "shared_experts",
-                                             "query_rank",
-                                             "latent_rank",
-                                             "rope_size",
-                                             "value_size"};
+  std::vector<std::string> keys{
+      "name",   "optimizer", "tied_embedding", "sequence_parallel", "full_recomputation",
+      "source", "gated",     "dropout"};
+  for (const NumberKey& key : number_keys) keys.emplace_back(key.name);
   reader.require_known_keys(keys);
   ModelFigures model;
-  constexpr std::int64_t most = std::int64_t{1} << 50;
-  const auto read = [&](std::string_view key, std::int64_t& to, bool is_required,
-                        std::int64_t least, std::int64_t limit = std::int64_t{1} << 24) {
-    const auto number = reader.number(key, least, limit);
-    if (!number && is_required)
-      reader.refuse(0, fmt::format("the model has no '{}'", key),
-                    fmt::format("write {} = NUMBER", key));
-    to = number.value_or(to);
-  };
   model.name = reader.text("name");
-  read("layers", model.layers, true, 1);
-  read("hidden", model.hidden, true, 1);
-  read("kv_hidden", model.kv_hidden, false, 1);
-  read("parameters", model.parameters, true, 1, most);
-  read("replicated_parameters", model.replicated_parameters, false, 0, most);
-  read("sequence", model.sequence, true, 1);
-  read("batch", model.batch, false, 1);
-  read("microbatches", model.microbatches, false, 1);
-  read("virtual_stages", model.virtual_stages, false, 1);
-  read("activation_bytes", model.activation_bytes, false, 1, 8);
-  read("parameter_bytes", model.parameter_bytes, false, 1, 8);
-  read("gradient_bytes", model.gradient_bytes, false, 1, 8);
-  read("expert_layers", model.expert_layers, false, 0);
-  read("expert_parameters", model.expert_parameters, false, 0, most);
-  read("experts_per_token", model.experts_per_token, false, 0);
-  read("nodes_per_token", model.nodes_per_token, false, 1);
-  read("dispatch_bytes", model.dispatch_bytes, false, 1, 8);
-  read("combine_bytes", model.combine_bytes, false, 1, 8);
-  read("gathers", model.gathers, false, 1);
-  read("vocabulary", model.vocabulary, false, 1);
-  read("heads", model.heads, false, 1);
-  read("kv_heads", model.kv_heads, false, 1);
-  read("head_size", model.head_size, false, 1);
-  read("feed_forward", model.feed_forward, false, 1);
-  read("experts", model.experts, false, 1);
-  read("expert_feed_forward", model.expert_feed_forward, false, 1);
-  read("shared_experts", model.shared_experts, false, 0);
-  read("query_rank", model.query_rank, false, 1);
-  read("latent_rank", model.latent_rank, false, 1);
-  read("rope_size", model.rope_size, false, 1);
-  read("value_size", model.value_size, false, 1);
+  for (const NumberKey& key : number_keys) {
+    const auto number = reader.number(key.name, key.least, key.most);
+    if (!number && key.is_required)
+      reader.refuse(0, fmt::format("the model has no '{}'", key.name),
+                    fmt::format("write {} = NUMBER", key.name));
+    model.*key.to = number.value_or(model.*key.to);
+  }
   model.gated = reader.flag("gated");
   model.dropout = reader.flag("dropout");
   model.tied_embedding = reader.flag("tied_embedding");

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "detail/objective.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "base/detail/text.hpp"
@@ -13,22 +15,24 @@ __extension__ using WideBytes = __int128;
 
 }  // namespace
 
-std::int64_t bytes_between(Pattern pattern, std::int64_t bytes, std::int64_t size,
-                           std::int64_t units, std::int64_t sum_of_squares,
-                           std::int64_t crossing_neighbours) {
-  if (units < 2) return 0;
-  switch (pattern) {
-    case Pattern::ring:
-      return units * bytes;
-    case Pattern::tree:
-      return (units - 1) * static_cast<std::int64_t>(WideBytes{bytes} * size / (size - 1));
-    case Pattern::all_to_all:
-      return static_cast<std::int64_t>(WideBytes{size * size - sum_of_squares} * bytes /
-                                       (size - 1));
-    case Pattern::chain:
-      return 2 * crossing_neighbours * bytes;
-  }
-  return 0;
+std::int64_t bytes_between(Pattern pattern, std::int64_t bytes, std::int64_t most,
+                           std::int64_t size, const GroupSpread& spread) {
+  if (spread.units < 2) return 0;
+  const auto all = [&]() -> std::int64_t {
+    switch (pattern) {
+      case Pattern::ring:
+        return spread.units * bytes;
+      case Pattern::tree:
+        return (spread.units - 1) * static_cast<std::int64_t>(WideBytes{bytes} * size / (size - 1));
+      case Pattern::all_to_all:
+        return static_cast<std::int64_t>(WideBytes{size * size - spread.squares} * bytes /
+                                         (size - 1));
+      case Pattern::chain:
+        return 2 * spread.crossings * bytes;
+    }
+    return 0;
+  }();
+  return most == 0 ? all : std::min(all, most * size);
 }
 
 namespace {
@@ -73,10 +77,7 @@ Objective::Objective(const MeshPlan& plan, const Machine& machine,
   for (const FamilyTraffic& t : traffic) add_family(plan.groups(t.name), t, false);
   for (const std::string& name : kept_in_nodes)
     add_family(plan.groups(name), {name, 0, Pattern::ring}, true);
-  for (std::size_t l = 0; l < levels(); ++l) {
-    count_.emplace_back(static_cast<std::size_t>(machine.unit_count(l)));
-    stamp_.emplace_back(static_cast<std::size_t>(machine.unit_count(l)), -1);
-  }
+  for (std::size_t l = 0; l < levels(); ++l) counts_.emplace_back(machine.unit_count(l));
 }
 
 void Objective::add_family(const GroupFamily& family, const FamilyTraffic& traffic, bool is_kept) {
@@ -99,37 +100,18 @@ void Objective::add_family(const GroupFamily& family, const FamilyTraffic& traff
 
 void Objective::add_group(const SendingFamily& family, std::size_t group,
                           std::span<const std::int64_t> slots, LevelBytes& to) const {
-  const std::int64_t begin = family.starts[group];
-  const std::int64_t end = family.starts[group + 1];
   for (std::size_t l = 0; l < levels(); ++l) {
     if (family.is_kept && l != machine_.node_level()) continue;
-    ++mark_;
-    std::int64_t units = 0;
-    std::int64_t squares = 0;
-    std::int64_t crossings = 0;
-    std::int64_t last = -1;
-    for (std::int64_t m = begin; m < end; ++m) {
-      const std::int32_t rank = family.members[static_cast<std::size_t>(m)];
-      const std::int64_t slot = slots.empty() ? rank : slots[static_cast<std::size_t>(rank)];
-      const std::int64_t unit = machine_.unit(l, slot);
-      std::int64_t& stamp = stamp_[l][static_cast<std::size_t>(unit)];
-      std::int64_t& count = count_[l][static_cast<std::size_t>(unit)];
-      if (stamp != mark_) {
-        stamp = mark_;
-        count = 0;
-        ++units;
-      }
-      squares += 2 * count + 1;  // (count + 1)^2 - count^2
-      ++count;
-      crossings += last >= 0 && last != unit ? 1 : 0;
-      last = unit;
-    }
+    for (const std::int32_t rank : family.group(group))
+      counts_[l].add(
+          machine_.unit(l, slots.empty() ? rank : slots[static_cast<std::size_t>(rank)]));
+    const GroupSpread spread = counts_[l].take();
     if (family.is_kept)
-      to[0] += units - 1;
+      to[0] += spread.units - 1;
     else
-      to[l + 1] += limited(
-          bytes_between(family.pattern, family.bytes, end - begin, units, squares, crossings),
-          l <= machine_.node_level() ? family.most_between_nodes : 0, end - begin);
+      to[l + 1] += bytes_between(family.pattern, family.bytes,
+                                 limit_on(machine_, l, family.most_between_nodes),
+                                 family.size_of(group), spread);
   }
 }
 
@@ -151,10 +133,9 @@ LevelBytes Objective::bound() const {
         const std::int64_t rest = size - (units - 1) * largest;
         if (family.is_kept && l != machine_.node_level()) continue;
         if (family.is_kept) bytes[0] += units - 1;
-        bytes[l + 1] +=
-            limited(bytes_between(family.pattern, family.bytes, size, units,
-                                  (units - 1) * largest * largest + rest * rest, units - 1),
-                    l <= machine_.node_level() ? family.most_between_nodes : 0, size);
+        bytes[l + 1] += bytes_between(
+            family.pattern, family.bytes, limit_on(machine_, l, family.most_between_nodes), size,
+            {units, (units - 1) * largest * largest + rest * rest, units - 1});
       }
   return bytes;
 }

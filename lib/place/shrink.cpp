@@ -145,15 +145,8 @@ void use_survivors(const MeshPlan& plan, const Parts& parts, const std::vector<b
 }  // namespace
 
 std::string_view to_string(ShrinkPolicy policy) {
-  switch (policy) {
-    case ShrinkPolicy::drop_replica:
-      return "drop-replica";
-    case ShrinkPolicy::spare:
-      return "spare";
-    case ShrinkPolicy::compact:
-      return "compact";
-  }
-  return "?";
+  constexpr std::string_view names[] = {"drop-replica", "spare", "compact"};
+  return names[static_cast<std::size_t>(policy)];
 }
 
 Shrunk shrink(const MeshPlan& plan, std::span<const Rank> lost, ShrinkPolicy policy,

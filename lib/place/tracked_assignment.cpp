@@ -19,11 +19,10 @@ Share* find_share(Share* first, std::int64_t count, std::int32_t unit) {
 TrackedAssignment::TrackedAssignment(const Objective& objective, std::vector<std::int64_t> slots)
     : objective_{objective} {
   const auto add_level = [&](const SendingFamily& family, std::size_t level, std::size_t place) {
-    const bool has_limit = level <= objective.machine().node_level();
     levels_.push_back({.family = &family,
                        .level = level,
                        .place = place,
-                       .most = has_limit ? family.most_between_nodes : 0,
+                       .most = limit_on(objective.machine(), level, family.most_between_nodes),
                        .shares = {},
                        .spreads = {}});
     if (family.pattern == Pattern::chain) return;
@@ -59,8 +58,8 @@ std::int64_t TrackedAssignment::bytes_of(const Level& level, std::size_t group,
   const SendingFamily& family = *level.family;
   if (family.is_kept) return spread.units;
   const std::int64_t size = family.size_of(group);
-  return limited(bytes_between(family.pattern, family.bytes, size, spread.units, spread.squares, 0),
-                 level.most, size);
+  return bytes_between(family.pattern, family.bytes, level.most, size,
+                       {spread.units, spread.squares, 0});
 }
 
 std::int64_t TrackedAssignment::change_of_move(const Level& level, std::int32_t group,

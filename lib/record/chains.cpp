@@ -85,7 +85,7 @@ std::vector<Time> times_waited_for(const Evidence& evidence) {
 }
 
 Finding::Severity severity_of(const Evidence& evidence, std::size_t root, Time waited_for) {
-  using enum Finding::Severity;
+  using enum Severity;
   const Record& record = evidence.job.record(root);
   if (record.presence != Presence::open) return error;
   if (evidence.graph.is_halted(root)) return record.process == Process::ended ? error : warning;

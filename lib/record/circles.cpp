@@ -86,7 +86,7 @@ bool has_message(const Evidence& evidence, const std::vector<std::size_t>& circl
 
 Finding circle_finding(const Evidence& evidence, const std::vector<std::size_t>& circle,
                        bool is_certain) {
-  using enum Finding::Severity;
+  using enum Severity;
   Finding finding{.kind = Finding::Kind::circle, .severity = is_certain ? error : warning};
   const Job& job = evidence.job;
   std::vector<std::string> parts;

@@ -210,11 +210,6 @@ std::string_view to_string(Finding::Kind kind) {
   return names[static_cast<std::size_t>(kind)];
 }
 
-std::string_view to_string(Finding::Severity severity) {
-  constexpr std::string_view names[] = {"error", "warning", "note"};
-  return names[static_cast<std::size_t>(severity)];
-}
-
 std::string_view to_string(Activity activity) {
   constexpr std::string_view names[] = {"call", "wait", "outside", "closed", "destroyed", "failed"};
   return names[static_cast<std::size_t>(activity)];

@@ -7,9 +7,11 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
+#include <iterator>
 #include <map>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -133,6 +135,24 @@ std::vector<std::byte> copy_observed(const Source& source) {
   return bytes;
 }
 
+std::vector<std::vector<Record>> by_mesh(std::vector<Record> records) {
+  // When the first rank of each mesh has opened it.
+  std::map<std::uint64_t, std::int64_t> opened;
+  for (const Record& record : records) {
+    const auto [at, is_new] = opened.try_emplace(record.mesh_key, record.opened_at);
+    if (!is_new) at->second = std::min(at->second, record.opened_at);
+  }
+  std::ranges::stable_sort(records, {}, [&](const Record& record) {
+    return std::tuple{opened[record.mesh_key], record.mesh_key, record.rank};
+  });
+  std::vector<std::vector<Record>> meshes;
+  for (Record& record : records) {
+    if (meshes.empty() || meshes.back().front().mesh_key != record.mesh_key) meshes.emplace_back();
+    meshes.back().push_back(std::move(record));
+  }
+  return meshes;
+}
+
 Records read_all(std::span<const Source> sources) {
   Records result;
   std::exception_ptr first;
@@ -151,15 +171,8 @@ Records read_all(std::span<const Source> sources) {
   if (result.records.empty() && !sources.empty())
     throw UsageError{"the meshes were closed before their records could be read",
                      "the job has probably ended; RANKMESH_RECORD=DIR keeps the records"};
-  // Meshes in the order in which their first rank has opened them.
-  std::map<std::uint64_t, std::int64_t> opened;
-  for (const Record& record : result.records) {
-    const auto [at, is_new] = opened.try_emplace(record.mesh_key, record.opened_at);
-    if (!is_new) at->second = std::min(at->second, record.opened_at);
-  }
-  std::ranges::stable_sort(result.records, {}, [&](const Record& record) {
-    return std::tuple{opened[record.mesh_key], record.mesh_key, record.rank};
-  });
+  for (std::vector<Record>& mesh : by_mesh(std::exchange(result.records, {})))
+    std::ranges::move(mesh, std::back_inserter(result.records));
   return result;
 }
 

@@ -58,7 +58,7 @@ std::optional<Finding> left_over(const Job& job, const StreamKey& key, const Str
   const std::size_t first = std::min(stream.sends.size(), stream.receives.size());
   const Call& call = job.record(node).calls[calls[first]];
   // If a rank was killed, the missing messages are not a mistake of the program.
-  using enum Finding::Severity;
+  using enum Severity;
   Finding finding{.kind = Finding::Kind::message,
                   .severity = call.is_over() || call.is_async ? warning : error};
   const std::string text = call_text(job.record(node), call);
@@ -109,7 +109,7 @@ std::optional<Finding> stuck_message(const Evidence& evidence, std::size_t node,
     return std::nullopt;
   const std::string hint = unreceived(evidence, end);
   if (circle == Circle::no && hint.empty()) return std::nullopt;
-  using enum Finding::Severity;
+  using enum Severity;
   Finding finding{.kind = Finding::Kind::message,
                   .severity = circle == Circle::certain ? error : warning};
   const Call& call = job.record(node).calls[state.call];

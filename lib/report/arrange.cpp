@@ -52,22 +52,20 @@ std::string changes_text(const MeshPlan& plan, const Machine& machine,
 }
 
 // Before and after. The numbers are the bytes of each level, outermost first.
-std::function<Picture()> picture_of(const MeshPlan& mesh, const Machine& machine,
-                                    std::string_view unit, const Arrangements& found) {
+Picture picture_of(const MeshPlan& mesh, const Machine& machine, std::string_view unit,
+                   const Arrangements& found) {
   std::vector<std::string> levels;
   for (const MachineLevel& level : machine.levels()) levels.push_back(plural(level.name));
-  std::string note =
-      fmt::format("{} that leave {}: today {}, best {}",
-                  unit == "bytes" ? "bytes" : "units of traffic", fmt::join(levels, ", "),
-                  fmt::join(found.today.bytes, ", "), fmt::join(found.best.bytes, ", "));
-  return [make = detail::picture_of(mesh, &machine, {std::move(note)}), slots = found.best.slots] {
-    Picture picture = make();
-    picture.states.push_back(picture.states.front());
-    picture.states[0].name = "today";
-    picture.states[1].name = "best";
-    picture.states[1].slots = slots;
-    return picture;
-  };
+  Picture picture = detail::picture_of(
+      mesh, &machine,
+      {fmt::format("{} that leave {}: today {}, best {}",
+                   unit == "bytes" ? "bytes" : "units of traffic", fmt::join(levels, ", "),
+                   fmt::join(found.today.bytes, ", "), fmt::join(found.best.bytes, ", "))});
+  picture.states.push_back(picture.states.front());
+  picture.states[0].name = "today";
+  picture.states[1].name = "best";
+  picture.states[1].slots = found.best.slots;
+  return picture;
 }
 
 }  // namespace

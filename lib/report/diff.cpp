@@ -109,9 +109,8 @@ void add_text(const PlanDiff& difference, const std::string& a, const std::strin
 }
 
 // Without a machine, the boxes are the coordinates of A.
-std::function<Picture()> picture_of(const PlanDiff& difference, const std::vector<Side>& sides,
-                                    const std::string& a, const std::string& b,
-                                    const Machine* machine) {
+Picture picture_of(const PlanDiff& difference, const std::vector<Side>& sides, const std::string& a,
+                   const std::string& b, const Machine* machine) {
   Picture picture{.title = fmt::format("A {} and B {}", a, b)};
   if (machine != nullptr) picture.machine = *machine;
   for (const NameDiff& name : difference.names)
@@ -119,13 +118,11 @@ std::function<Picture()> picture_of(const PlanDiff& difference, const std::vecto
                                         name.changed_ranks && *name.changed_ranks > 0
                                             ? fmt::format(", {} ranks change", *name.changed_ranks)
                                             : ""));
-  return [picture = std::move(picture), plan_a = sides[0].plan, plan_b = sides[1].plan] {
-    Picture drawn = picture;
-    drawn.states = {detail::state_of(plan_a), detail::state_of(plan_b)};
-    drawn.states[0].name = "A";
-    drawn.states[1].name = "B";
-    return drawn;
-  };
+  for (const Side& side : sides) {
+    picture.states.push_back(detail::state_of(side.plan));
+    picture.states.back().name = side.name;
+  }
+  return picture;
 }
 
 }  // namespace

@@ -1,102 +1,179 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The table of rules, and how they are applied.
+// How the rules of doctor are applied, and what they share: values that differ, nodes, and texts.
 #include "report/doctor.hpp"
 
 #include <algorithm>
+#include <limits>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "detail/doctor.hpp"
 
 namespace rankmesh::report {
-namespace {
 
-using enum Severity;
-
-// docs/doctor.md has the same table, with what to do.
-constexpr Rule all_rules[] = {
-    {"launcher", error, "a world of one rank although the launcher started several processes",
-     detail::check_launcher},
-    {"library-versions", error, "ranks load different versions of a library",
-     detail::check_library_versions},
-    {"library-paths", warning, "ranks load a library from different files",
-     detail::check_library_paths},
-    {"nccl-settings", error, "a variable of NCCL that must be the same on all ranks differs",
-     detail::check_nccl_settings},
-    {"variables", warning, "an environment variable differs between ranks",
-     detail::check_variables},
-    {"node-variables", note, "a variable that names hardware of the node differs between nodes",
-     detail::check_node_variables},
-    {"limits", warning, "a limit differs between ranks", detail::check_limits_differ},
-    {"locked-memory", warning, "RDMA devices exist, but little memory can be locked",
-     detail::check_locked_memory},
-    {"descriptors", warning, "the limit of open files and connections per process is too low",
-     detail::check_descriptors},
-    {"address-space", warning, "the address space is limited", detail::check_address_space},
-    {"shared-memory", warning, "/dev/shm is missing or too small for the ranks of the node",
-     detail::check_shared_memory},
-    {"ptrace-scope", note, "processes of the same user are not allowed to trace each other",
-     detail::check_ptrace_scope},
-    {"oversubscription", warning,
-     "a node has more ranks than cores that these ranks are allowed to use",
-     detail::check_oversubscription},
-    {"overlapping-bindings", warning, "ranks are bound to the same cores", detail::check_bindings},
-    {"threads", warning, "OMP_NUM_THREADS asks for more threads than there are cores",
-     detail::check_threads},
-    {"core-counts", note, "ranks are allowed to use different numbers of cores",
-     detail::check_core_counts},
-    {"clock-offset", warning, "the clock of a node differs from that of rank 0",
-     detail::check_clocks},
-    {"host-names", warning, "a host name cannot be resolved", detail::check_host_names},
-    {"latency", warning, "a connection between nodes takes much longer than the others",
-     detail::check_latency},
-    {"bandwidth", warning, "a connection between nodes is much slower than the others",
-     detail::check_bandwidth},
-    {"shared-device", error, "two ranks use the same device", detail::check_shared_devices},
-    {"missing-devices", error, "some ranks have a device and others have none",
-     detail::check_missing_devices},
-    {"device-kinds", warning, "ranks have devices of different kinds", detail::check_device_kinds},
-    {"device-ecc", warning, "error correction is on for some devices and off for others",
-     detail::check_device_ecc},
-    {"visible-devices", warning, "CUDA_VISIBLE_DEVICES is set on some ranks only",
-     detail::check_visible_devices},
-    {"device-driver", note, "device nodes exist, but the devices cannot be used",
-     detail::check_device_driver},
-    {"nccl-interface", error, "NCCL_SOCKET_IFNAME names no network interface",
-     detail::check_nccl_interface},
-    {"nccl-network", error, "NCCL_NET names a network that does not exist",
-     detail::check_nccl_network},
-    {"nccl-hca", error, "NCCL_IB_HCA names no RDMA device", detail::check_nccl_hca},
-    {"rdma-disabled", note, "RDMA devices exist, but NCCL must not use them",
-     detail::check_rdma_disabled},
-    {"spanning-groups", warning, "groups of the fastest dimension span nodes without need",
-     detail::check_spanning_groups},
-};
-
-}  // namespace
-
-std::string_view to_string(Severity severity) {
-  switch (severity) {
-    case error:
-      return "error";
-    case warning:
-      return "warning";
-    case note:
-      return "note";
-  }
-  return "?";
+const std::vector<Rule>& doctor_rules() {
+  static const std::vector<Rule> rules = [] {
+    std::vector<Rule> all;
+    for (const auto& part : {detail::process_rules(), detail::node_rules(), detail::device_rules()})
+      all.insert(all.end(), part.begin(), part.end());
+    return all;
+  }();
+  return rules;
 }
-
-std::span<const Rule> doctor_rules() { return all_rules; }
 
 std::vector<Finding> examine(const Examination& job) {
   std::vector<Finding> findings;
-  for (const Rule& rule : all_rules)
-    for (Finding& found : rule.check(rule, job)) findings.push_back(std::move(found));
+  for (const Rule& rule : doctor_rules())
+    for (Found& found : rule.find(job))
+      findings.push_back({.id = std::string{rule.id},
+                          .severity = rule.severity,
+                          .ranks = std::move(found.ranks),
+                          .what = std::move(found.what),
+                          .why = std::string{rule.why},
+                          .fix = fmt::format(fmt::runtime(rule.fix), found.detail)});
   std::ranges::stable_sort(findings, {}, &Finding::severity);
   return findings;
 }
 
 bool has_trouble(const std::vector<Finding>& findings) {
-  return std::ranges::any_of(findings, [](const Finding& found) { return found.severity != note; });
+  return std::ranges::any_of(findings,
+                             [](const Finding& found) { return found.severity != Severity::note; });
 }
 
+namespace detail {
+
+std::vector<Variant> variants(const Examination& job,
+                              const std::function<std::string(const RankFacts&)>& value) {
+  std::map<std::string, RankList> ranks;
+  for (const RankFacts& facts : job.ranks) ranks[value(facts)].push_back(facts.rank);
+  std::vector<Variant> result;
+  for (auto& [text, list] : ranks) result.push_back({text, std::move(list)});
+  // If two values are equally frequent, the value of the lowest rank counts as the usual one.
+  std::ranges::sort(result, [](const Variant& a, const Variant& b) {
+    if (a.ranks.size() != b.ranks.size()) return a.ranks.size() < b.ranks.size();
+    return a.ranks.front() > b.ranks.front();
+  });
+  return result;
+}
+
+namespace {
+
+constexpr std::size_t most_characters = 200;  // of a value
+
+bool continues_character(char byte) { return (static_cast<unsigned char>(byte) & 0xc0) == 0x80; }
+
+// Returns the number of bytes at the beginning that all values that are too long have in common.
+std::size_t common_begin(const std::vector<Variant>& all) {
+  const std::string* first = nullptr;
+  std::size_t common = std::numeric_limits<std::size_t>::max();
+  for (const Variant& variant : all) {
+    if (variant.value.size() <= most_characters) continue;
+    if (first == nullptr)
+      first = &variant.value;
+    else
+      common =
+          std::min(common, static_cast<std::size_t>(
+                               std::ranges::mismatch(*first, variant.value).in1 - first->begin()));
+  }
+  return common == std::numeric_limits<std::size_t>::max() ? 0 : common;
+}
+
+// Returns a value, or the part of it where it differs from others. Control characters could move
+// the cursor of a terminal.
+std::string shown(const std::string& value, std::size_t common) {
+  std::size_t begin = 0, size = value.size();
+  if (size > most_characters) {
+    if (common > most_characters / 2) begin = common - most_characters / 4;
+    while (begin > 0 && continues_character(value[begin])) --begin;
+    size = std::min(size - begin, most_characters);
+    while (begin + size < value.size() && continues_character(value[begin + size])) --size;
+  }
+  std::string text = value.substr(begin, size);
+  std::ranges::replace_if(
+      text, [](unsigned char c) { return c < ' ' || c == 0x7f; }, '?');
+  return fmt::format("{}{}{}", begin > 0 ? "..." : "", text,
+                     begin + size < value.size() ? "..." : "");
+}
+
+}  // namespace
+
+std::vector<Found> differing(const std::vector<Variant>& all, std::string_view what,
+                             std::string detail) {
+  if (all.size() < 2) return {};
+  const std::size_t common = common_begin(all);
+  RankList outliers;  // all but the ranks with the most frequent value
+  std::vector<std::string> texts;
+  for (const Variant& variant : all) {
+    texts.push_back(fmt::format("{}: {}", ranks_text(variant.ranks), shown(variant.value, common)));
+    if (&variant != &all.back())
+      outliers.insert(outliers.end(), variant.ranks.begin(), variant.ranks.end());
+  }
+  std::ranges::sort(outliers);
+  return {{std::move(outliers), fmt::format("{} {}", what, first_of(texts, "; and {} others")),
+           std::move(detail)}};
+}
+
+Members members_with(const Examination& job,
+                     const std::function<bool(const RankFacts&)>& condition) {
+  Members members;
+  for (const RankFacts& facts : job.ranks)
+    if (condition(facts)) members.push_back(&facts);
+  return members;
+}
+
+std::map<std::int32_t, Members> by_node(const Examination& job) {
+  std::map<std::int32_t, Members> nodes;
+  for (const RankFacts& facts : job.ranks) nodes[facts.node].push_back(&facts);
+  return nodes;
+}
+
+RankList ranks_of(const Members& members) {
+  RankList ranks;
+  for (const RankFacts* facts : members) ranks.push_back(facts->rank);
+  return ranks;
+}
+
+std::set<int> cores_of(const Members& members) {
+  std::set<int> cores;
+  for (const RankFacts* facts : members) cores.insert(facts->cores.begin(), facts->cores.end());
+  return cores;
+}
+
+RankSet set_of(const RankList& ranks) {
+  return RankSet::of(std::vector<Rank>(ranks.begin(), ranks.end()));
+}
+
+std::string ranks_text(const RankList& ranks) {
+  return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", set_of(ranks).to_string(100));
+}
+
+std::string first_of(const std::vector<std::string>& texts, std::string_view rest) {
+  constexpr std::size_t most = 4;
+  const std::size_t shown = std::min(most, texts.size());
+  std::string text = fmt::format(
+      "{}", fmt::join(texts.begin(), texts.begin() + static_cast<std::ptrdiff_t>(shown), "; "));
+  if (texts.size() > shown) text += fmt::format(fmt::runtime(rest), texts.size() - shown);
+  return text;
+}
+
+std::optional<std::string> variable(const RankFacts& facts, const std::string& name) {
+  const auto found = facts.variables.find(name);
+  if (found == facts.variables.end() || found->second.empty()) return std::nullopt;
+  return found->second;
+}
+
+std::string size_text(std::int64_t bytes) {
+  if (bytes < 0) return "unlimited";
+  constexpr const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  auto size = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  while (size >= 1024 && unit + 1 < std::size(units)) {
+    size /= 1024;
+    ++unit;
+  }
+  return fmt::format("{:.4g} {}", size, units[unit]);
+}
+
+}  // namespace detail
 }  // namespace rankmesh::report

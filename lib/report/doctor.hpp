@@ -8,19 +8,12 @@
 #include <string_view>
 #include <vector>
 
+#include "rankmesh/base/severity.hpp"
 #include "rankmesh/layout/mesh_plan.hpp"
 #include "report/document.hpp"
 #include "report/rank_facts.hpp"
 
 namespace rankmesh::report {
-
-enum class Severity : std::uint8_t {
-  error,    ///< The job fails, hangs or computes with the wrong ranks.
-  warning,  ///< The job may fail or be slow.
-  note,     ///< Information that usually needs no action.
-};
-/// Returns "error", "warning" or "note".
-[[nodiscard]] std::string_view to_string(Severity severity);
 
 /// Something that a rule has found.
 struct Finding {
@@ -38,16 +31,24 @@ struct Examination {
   const MeshPlan* plan = nullptr;    ///< The mesh of the job, or null.
 };
 
-/// A rule of doctor.
-struct Rule {
-  std::string_view id;    ///< The name of the rule, as in docs/doctor.md.
-  Severity severity;      ///< How serious its findings are.
-  std::string_view what;  ///< What the rule looks for, as in docs/doctor.md.
-  /// Returns what the rule finds in a job.
-  std::vector<Finding> (*check)(const Rule& rule, const Examination& job);
+/// What a rule finds: the part of a finding that depends on the job.
+struct Found {
+  std::vector<std::int64_t> ranks;  ///< As Finding::ranks.
+  std::string what;                 ///< As Finding::what.
+  std::string detail{};             ///< What stands for `{}` in Rule::fix.
 };
+
+/// A rule of doctor. docs/doctor.md says what each rule looks for.
+struct Rule {
+  std::string_view id;   ///< The name of the rule, as in docs/doctor.md.
+  Severity severity;     ///< How serious its findings are.
+  std::string_view why;  ///< Why what it finds matters.
+  std::string_view fix;  ///< How to fix it.
+  std::vector<Found> (*find)(const Examination& job);  ///< Returns what the rule finds in a job.
+};
+
 /// Returns all rules, in the order in which their findings are reported.
-[[nodiscard]] std::span<const Rule> doctor_rules();
+[[nodiscard]] const std::vector<Rule>& doctor_rules();
 
 /// Applies all rules. Errors come first, then warnings, then notes.
 [[nodiscard]] std::vector<Finding> examine(const Examination& job);

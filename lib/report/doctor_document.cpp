@@ -105,18 +105,19 @@ void add_heading(Document& document, const Examination& job, bool in_job) {
         "  mpirun -n 4 meshinfo doctor\n\n");
     return;
   }
-  const std::size_t nodes = detail::node_count(job);
   document.add(fmt::format("doctor  {} on {}, {}\n\n", count_text(job.ranks.size(), "rank"),
-                           count_text(nodes, "node"), short_mpi_name(first.mpi_library)));
+                           count_text(by_node(job).size(), "node"),
+                           short_mpi_name(first.mpi_library)));
 }
 
-void add_findings(Document& document, const Examination& job,
-                  const std::vector<Finding>& findings) {
-  for (const Finding& found : findings) {
-    document.add_bold(fmt::format("{}  {}", to_string(found.severity), found.id));
-    document.add(fmt::format("  {}\n  what  {}\n  why   {}\n  fix   {}\n\n", place_text(job, found),
-                             found.what, found.why, found.fix));
-  }
+void add_finding(Document& document, const Examination& job, const Finding& found) {
+  document.add_bold(fmt::format("{}  {}", to_string(found.severity), found.id));
+  document.add(fmt::format("  {}\n  what  {}\n  why   {}\n  fix   {}\n\n", place_text(job, found),
+                           found.what, found.why, found.fix));
+  document.table.rows.push_back(
+      {to_string(found.severity), found.id,
+       found.ranks.empty() ? Cell("all") : Cell(Ranks{set_of(found.ranks)}),
+       hosts_text(job, found.ranks), found.what, found.why, found.fix});
 }
 
 std::string summary(const std::vector<Finding>& findings) {
@@ -138,18 +139,13 @@ Document doctor(const Examination& job, const std::vector<Finding>& findings, bo
                                {"notes", count(findings, Severity::note)}}};
   document.table.add_columns({"severity", "id", "ranks", "hosts", "what", "why", "fix"});
   add_heading(document, job, in_job);
-  add_findings(document, job, findings);
+  for (const Finding& found : findings) add_finding(document, job, found);
   if (in_job) {
     document.text.emplace_back(nodes_table(job));
     document.add("\n");
   }
   document.add(summary(findings));
 
-  for (const Finding& found : findings)
-    document.table.rows.push_back(
-        {to_string(found.severity), found.id,
-         found.ranks.empty() ? Cell("all") : Cell(Ranks{set_of(found.ranks)}),
-         hosts_text(job, found.ranks), found.what, found.why, found.fix});
   document.fields["findings"] =
       document.table.objects({"id", "severity", "ranks", "hosts", "what", "why", "fix"});
   document.fields["nodes"] = nodes_value(job);

@@ -5,7 +5,6 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <initializer_list>
 #include <optional>
 #include <string>
@@ -120,8 +119,8 @@ struct Document {
   /// What is known about the ranks, one row for each rank. Its columns follow the columns of the
   /// long CSV form. Empty if nothing is known.
   Table of_ranks{};
-  /// Makes the picture of the forms SVG and HTML; null if the report cannot be drawn.
-  std::function<Picture()> picture{};
+  /// The picture of the forms SVG and HTML; nothing if the report cannot be drawn.
+  std::optional<Picture> picture{};
 
   /// Appends a piece of text.
   void add(std::string piece) { text.emplace_back(Span{std::move(piece)}); }

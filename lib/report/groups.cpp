@@ -36,13 +36,11 @@ Json detail::spread_json(const Machine& machine, const std::vector<LevelSpread>&
 namespace {
 
 // The picture of these families instead of all families of the plan.
-std::function<Picture()> picture_of(const MeshPlan& plan, const Machine* machine,
-                                    const std::vector<NamedFamily>& families) {
-  return [families, make = detail::picture_of(plan, machine)] {
-    Picture picture = make();
-    picture.states.front().families = families;
-    return picture;
-  };
+Picture picture_of(const MeshPlan& plan, const Machine* machine,
+                   const std::vector<NamedFamily>& families) {
+  Picture picture = detail::picture_of(plan, machine);
+  picture.states.front().families = families;
+  return picture;
 }
 
 Table facts_of_ranks(const LiveFacts& live) {

@@ -91,16 +91,11 @@ PictureState detail::state_of(const MeshPlan& plan) {
   return state;
 }
 
-std::function<Picture()> detail::picture_of(const MeshPlan& plan, const Machine* machine,
-                                            std::vector<std::string> notes) {
-  Picture picture{.title = {}, .notes = std::move(notes)};
+Picture detail::picture_of(const MeshPlan& plan, const Machine* machine,
+                           std::vector<std::string> notes) {
+  Picture picture{.title = views_text(plan), .notes = std::move(notes), .states = {state_of(plan)}};
   if (machine != nullptr) picture.machine = *machine;
-  return [plan, picture = std::move(picture)] {
-    Picture drawn = picture;
-    drawn.title = views_text(plan);
-    drawn.states.push_back(state_of(plan));
-    return drawn;
-  };
+  return picture;
 }
 
 Machine detail::machine_of(const LiveFacts& live) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Draws a picture as SVG: a panel for each family and state.
 #include <algorithm>
+#include <array>
 #include <map>
 
 #include <fmt/format.h>
@@ -26,6 +27,38 @@ constexpr std::int64_t most_cells_of_all = 12'000;  // of all panels, so that th
 constexpr std::int64_t most_linked_ranks = 256;
 constexpr std::int64_t most_links = 32;
 constexpr double margin = 18, line_height = 17, most_width = 1180;
+constexpr std::size_t svg_colours = 12;  // after which they repeat
+
+// Light fills below dark texts, or the reverse. The legend says that the colours repeat.
+constexpr std::array<int, svg_colours> hue_of{212, 28, 145, 325, 48,  190,
+                                              265, 95, 0,   170, 300, 235};
+
+// The element `<style>`, for light and dark backgrounds. Its classes are k0, k1, ... (fill) and l0,
+// l1, ... (stroke) for the colours; i and o for cells whose groups stay inside their unit, or leave
+// it (s: with a thin border); n for cells in no group; b for boxes; a for links; h, f and t for
+// titles, facts and texts in cells.
+std::string svg_style() {
+  std::string light;
+  std::string dark;
+  for (std::size_t c = 0; c < svg_colours; ++c) {
+    light += fmt::format(".k{0}{{fill:hsl({1},70%,{2}%)}}.l{0}{{stroke:hsl({1},75%,38%)}}", c,
+                         hue_of[c], c % 2 == 0 ? 80 : 74);
+    dark += fmt::format(".k{0}{{fill:hsl({1},45%,{2}%)}}.l{0}{{stroke:hsl({1},70%,68%)}}", c,
+                        hue_of[c], c % 2 == 0 ? 30 : 36);
+  }
+  return fmt::format(
+      "<style>svg{{background:#fff;font:12px sans-serif;fill:#1c2430}}.h{{font-weight:bold}}"
+      ".f{{fill:#5d6878}}.b{{fill:none;stroke:#9aa3b0}}.n{{fill:#eceef1}}"
+      ".i{{stroke:#1c2430;stroke-opacity:.35}}"
+      ".o{{stroke:#b3261e;stroke-width:2;stroke-dasharray:4 2}}"
+      ".t{{text-anchor:middle;font-size:11px}}.s{{stroke-width:1;stroke-dasharray:none}}.a{{fill:"
+      "none;stroke-width:1.4;opacity:.75}}{}"
+      "@media(prefers-color-scheme:dark){{svg{{background:#14171c;fill:#e4e8ee}}.f{{fill:#9aa5b4}}"
+      ".b{{stroke:#5b6675}}.n{{fill:#232932}}.i{{stroke:#e4e8ee}}.o{{stroke:#ff8a80}}{}}}"
+      "</style>\n",
+      light, dark);
+}
+
 std::string units_text(std::int64_t units, const std::string& level) {
   return fmt::format("{} {}", units, units == 1 ? level : plural(level));
 }
@@ -69,7 +102,7 @@ class Drawing {
                     "width=\"{0:.0f}\" height=\"{1:.0f}\" role=\"group\" aria-label=\"{2}\">\n"
                     "<title>{2}</title>\n",
                     width, height, escaped(detail::shortened(picture_.title, 200))));
-    out_.text(detail::svg_style());
+    out_.text(svg_style());
     line(margin, margin + 8, "h", detail::shortened(picture_.title, 150), 15);
     line(margin, margin + 8 + line_height, "f",
          picture_.machine ? machine_.describe() : "no machine: boxes are coordinates");
@@ -194,12 +227,11 @@ class Drawing {
   void draw_cell(const Panel& panel, const PlacedBox& box, const CellGroups& cell,
                  std::size_t colour, double x, double y) {
     const bool is_large = box.width > 20;
-    const std::string kind = cell.groups.empty()
-                                 ? "n i"
-                                 : fmt::format("k{} {}", colour % detail::svg_colours,
-                                               cell.leaving == 0 ? "i"
-                                               : is_large        ? "o"
-                                                                 : "o s");
+    const std::string kind = cell.groups.empty() ? "n i"
+                                                 : fmt::format("k{} {}", colour % svg_colours,
+                                                               cell.leaving == 0 ? "i"
+                                                               : is_large        ? "o"
+                                                                                 : "o s");
     out_.text(
         fmt::format("<g role=\"img\"><title>{}</title><rect class=\"{}\" x=\"{:.0f}\" y=\"{:.0f}\" "
                     "width=\"{:.0f}\" height=\"{:.0f}\"{}/>",
@@ -240,9 +272,9 @@ class Drawing {
         before = box;
       });
       if (!path.empty())
-        out_.text(fmt::format(
-            "<path class=\"a l{}\" d=\"{}\"/>\n",
-            colours.at({groups[family.group(g).front().to_size()]}) % detail::svg_colours, path));
+        out_.text(fmt::format("<path class=\"a l{}\" d=\"{}\"/>\n",
+                              colours.at({groups[family.group(g).front().to_size()]}) % svg_colours,
+                              path));
     }
   }
 
@@ -269,10 +301,10 @@ class Drawing {
     line(margin, y + 3.8 * line_height, "f",
          are_slots_ ? fmt::format("Each cell is a rank. Ranks of one colour are in the same group; "
                                   "after {} groups the colours repeat.",
-                                  detail::svg_colours)
+                                  svg_colours)
                     : fmt::format("Each cell is a {0}. {1} of one colour have ranks of the same "
                                   "groups; after {2} colours they repeat.",
-                                  unit, "Cells", detail::svg_colours));
+                                  unit, "Cells", svg_colours));
     out_.text("</g>\n");
   }
 

@@ -187,8 +187,9 @@ Document transfer(const TransferPlan& plan, const Machine* machine,
 /// and each mesh takes at most 100 lines. This costs as much as record::diagnose().
 Document trace(std::vector<record::Record> records);
 
-/// Reports one mesh, whose diagnosis is already known, in the same way.
-Document trace(const std::vector<record::Record>& records, const record::Diagnosis& diagnosis);
+/// Reports meshes whose diagnoses are already known, in the same way.
+Document trace(const std::vector<std::vector<record::Record>>& meshes,
+               const std::vector<record::Diagnosis>& diagnoses);
 
 /// Reports what a job did between two readings of its records, with the schema `rankmesh.follow/1`.
 /// The table has a row for each family: the calls and bytes per second of all its ranks together,

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <cstddef>
-#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -81,26 +80,21 @@ void add_rank_table(const MeshPlan& plan, const Shrunk& after, Table& table) {
   }
 }
 
-std::function<Picture()> picture_of_loss(const MeshPlan& plan, const Shrunk& after,
-                                         const Machine* machine) {
+Picture picture_of_loss(const MeshPlan& plan, const Shrunk& after, const Machine* machine) {
   std::vector<std::int64_t> lost;
   for (const LostRank& one : after.lost) lost.push_back(one.rank);
-  auto make = detail::picture_of(plan, machine,
-                                 {fmt::format("lost: {}", rank_set_of(lost).to_string(200))});
+  Picture picture = detail::picture_of(plan, machine,
+                                       {fmt::format("lost: {}", rank_set_of(lost).to_string(200))});
   const bool has_spares = static_cast<std::int64_t>(after.new_rank.size()) > plan.world_size();
-  if (!after.plan || has_spares) return make;  // it has no slots for spare ranks
-  return [make = std::move(make), plan = *after.plan, new_rank = after.new_rank] {
-    Picture picture = make();
-    picture.states.front().name = "before";
-    PictureState state = detail::state_of(plan);
-    state.name = "after";
-    state.slots.resize(static_cast<std::size_t>(state.world_size));
-    for (std::size_t r = 0; r < new_rank.size(); ++r)
-      if (new_rank[r] >= 0)
-        state.slots[static_cast<std::size_t>(new_rank[r])] = static_cast<std::int64_t>(r);
-    picture.states.push_back(std::move(state));
-    return picture;
-  };
+  if (!after.plan || has_spares) return picture;  // it has no slots for spare ranks
+  picture.states.front().name = "before";
+  PictureState& state = picture.states.emplace_back(detail::state_of(*after.plan));
+  state.name = "after";
+  state.slots.resize(static_cast<std::size_t>(state.world_size));
+  for (std::size_t r = 0; r < after.new_rank.size(); ++r)
+    if (after.new_rank[r] >= 0)
+      state.slots[static_cast<std::size_t>(after.new_rank[r])] = static_cast<std::int64_t>(r);
+  return picture;
 }
 
 }  // namespace

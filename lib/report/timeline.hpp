@@ -2,11 +2,11 @@
 // Draws records as a timeline, with one row per rank.
 #pragma once
 
-#include <ostream>
 #include <span>
 #include <string>
 
 #include "rankmesh/record/record.hpp"
+#include "report/write.hpp"
 
 namespace rankmesh::report {
 
@@ -29,7 +29,7 @@ namespace rankmesh::report {
 /// opened. The events of a thread are sorted by time. For C calls this takes O(C log C) time and
 /// O(C) memory; the text is written event by event.
 /// @param records  the records of one mesh, preferably after record::align().
-void write_trace_events(std::ostream& out, std::span<const record::Record> records);
+void write_trace_events(const Sink& sink, std::span<const record::Record> records);
 
 /// Writes the records of one mesh as a page of HTML that needs no other file, no network and no
 /// program other than a browser. The page shows the rows of the ranks with zoom and search, and the
@@ -40,7 +40,7 @@ void write_trace_events(std::ostream& out, std::span<const record::Record> recor
 /// @param records    the records of one mesh, preferably after record::align().
 /// @param diagnosis sentences for the top of the page. They are red unless all of them begin with
 /// `note: `.
-void write_html(std::ostream& out, std::span<const record::Record> records,
+void write_html(const Sink& sink, std::span<const record::Record> records,
                 std::span<const std::string> diagnosis = {});
 
 }  // namespace rankmesh::report

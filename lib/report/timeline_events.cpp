@@ -20,19 +20,7 @@ using record::Call;
 using record::Record;
 using record::Time;
 
-std::string_view word_of(record::State state) {
-  switch (state) {
-    case record::State::issued:
-      return "issued";
-    case record::State::inside:
-      return "inside";
-    case record::State::ended:
-      return "ended";
-    case record::State::failed:
-      return "failed";
-  }
-  return "unknown";
-}
+constexpr std::string_view states[] = {"unknown", "issued", "inside", "ended", "failed"};
 
 /// An end of a flow event inside a bar.
 struct FlowEnd {
@@ -43,34 +31,39 @@ struct FlowEnd {
 
 class EventWriter {
  public:
-  EventWriter(std::ostream& out, std::span<const Record> records)
-      : out_{out}, records_{records}, timeline_{records} {
+  EventWriter(const Sink& sink, std::span<const Record> records)
+      : out_{sink}, records_{records}, timeline_{records} {
     find_origin();
     place_threads();
     place_flows();
   }
 
   void write() {
-    out_ << R"({"displayTimeUnit":"ns","otherData":)" << detail::json_text(other_data())
-         << ",\"traceEvents\":[";
+    out_.text(R"({"displayTimeUnit":"ns","otherData":)" + detail::json_text(other_data()) +
+              ",\"traceEvents\":[");
     name_processes();
     for (const std::size_t r : detail::order_of_rows(records_)) {
       name_threads(r);
       for (std::size_t lane = 0; lane < detail::lanes_of(timeline_.bars[r]); ++lane)
         write_lane(r, lane);
     }
-    out_ << "\n]}\n";
+    out_.text("\n]}\n");
+    out_.flush();
   }
 
  private:
   /// Writes an event in its place, a process or a thread.
   void emit(Event place, const Event& event) {
     place.update(event);
-    emit(place);
-  }
-  void emit(const Event& event) {
-    out_ << (is_first_ ? "\n" : ",\n") << detail::json_text(event);
+    out_.text((is_first_ ? "\n" : ",\n") + detail::json_text(place));
     is_first_ = false;
+  }
+
+  /// Names a process or a thread in the viewer, and gives it its place.
+  void label(const Event& place, const std::string& what, const std::string& name,
+             std::int64_t order) {
+    emit(place, {{"ph", "M"}, {"name", what + "_name"}, {"args", {{"name", name}}}});
+    emit(place, {{"ph", "M"}, {"name", what + "_sort_index"}, {"args", {{"sort_index", order}}}});
   }
 
   [[nodiscard]] double microseconds(Time time) const { return as_microseconds(time - origin_); }
@@ -142,13 +135,8 @@ class EventWriter {
     for (const Record& record : records_) {
       if (std::ranges::find(named, record.node) != named.end()) continue;
       named.push_back(record.node);
-      const auto pid = process_of(record);
-      const std::string name = fmt::format("node {} ({})", record.node, record.host);
-      emit({{"ph", "M"}, {"name", "process_name"}, {"pid", pid}, {"args", {{"name", name}}}});
-      emit({{"ph", "M"},
-            {"name", "process_sort_index"},
-            {"pid", pid},
-            {"args", {{"sort_index", record.node}}}});
+      label(Event::object({{"pid", process_of(record)}}), "process",
+            fmt::format("node {} ({})", record.node, record.host), record.node);
     }
   }
 
@@ -158,9 +146,7 @@ class EventWriter {
       const std::int64_t tid = first_thread_[r] + static_cast<std::int64_t>(lane);
       std::string name = fmt::format("rank {}", record::name_of(record));
       if (lane > 0) name += fmt::format(", asynchronous {}", lane);
-      const Event place{{"ph", "M"}, {"pid", process_of(record)}, {"tid", tid}};
-      emit(place, {{"name", "thread_name"}, {"args", {{"name", name}}}});
-      emit(place, {{"name", "thread_sort_index"}, {"args", {{"sort_index", tid}}}});
+      label({{"pid", process_of(record)}, {"tid", tid}}, "thread", name, tid);
     }
   }
 
@@ -204,14 +190,13 @@ class EventWriter {
   }
 
   void write_flow(const FlowEnd& end, const Event& place) {
-    Event event = place;
-    event.update({{"ph", end.is_start ? "s" : "f"},
-                  {"cat", "flow"},
-                  {"name", "leads to"},
-                  {"id", end.id},
-                  {"ts", microseconds(end.time)}});
+    Event event{{"ph", end.is_start ? "s" : "f"},
+                {"cat", "flow"},
+                {"name", "leads to"},
+                {"id", end.id},
+                {"ts", microseconds(end.time)}};
     if (!end.is_start) event["bp"] = "e";  // the slice around the time, not the next one
-    emit(event);
+    emit(place, event);
   }
 
   /// Perfetto reverses an arrow if the call to which it leads began first. Therefore the part of
@@ -238,16 +223,15 @@ class EventWriter {
   }
 
   void write_bar(const Record& record, const detail::Bar& bar, const Event& place) {
-    Event event = place;
-    event.update({{"ph", "X"},
-                  {"ts", microseconds(bar.begin)},
-                  {"dur", as_microseconds(bar.end - bar.begin)}});
+    Event event{{"ph", "X"},
+                {"ts", microseconds(bar.begin)},
+                {"dur", as_microseconds(bar.end - bar.begin)}};
     if (bar.call == detail::Bar::wait) {
       event.update({{"cat", "wait"},
                     {"name", record.wait->text + " (not over)"},
                     {"cname", "terrible"},
                     {"args", {{"state", "waiting"}, {"time", "recorded"}}}});
-      return emit(event);
+      return emit(place, event);
     }
     const Call& call = record.calls[bar.call];
     std::string name = fmt::format("{}.{}", record::family_of(record, call),
@@ -260,10 +244,10 @@ class EventWriter {
     // The reserved colours of chrome://tracing; Perfetto chooses colours by name.
     if (!call.is_over()) event["cname"] = "terrible";
     if (call.state == record::State::failed) event["cname"] = "bad";
-    event["cat"] = std::string{to_string(call.descriptor.operation())};
+    event["cat"] = to_string(call.descriptor.operation());
     event["name"] = std::move(name);
     event["args"] = arguments_of(record, call, bar);
-    emit(event);
+    emit(place, event);
   }
 
   static Event arguments_of(const Record& record, const Call& call, const detail::Bar& bar) {
@@ -279,10 +263,9 @@ class EventWriter {
     if (call.number != 0) args["number"] = call.number;
     args["count"] = call.descriptor.count;
     args["bytes"] = record::bytes_of(record, call);
-    if (has_data(call.descriptor.operation()))
-      args["type"] = std::string{to_string(call.descriptor.type())};
-    args["carrier"] = std::string{record::carrier_name(record, call.carrier)};
-    args["state"] = std::string{word_of(call.state)};
+    if (has_data(call.descriptor.operation())) args["type"] = to_string(call.descriptor.type());
+    args["carrier"] = record::carrier_name(record, call.carrier);
+    args["state"] = states[static_cast<std::size_t>(call.state)];
     if (call.is_async) args["asynchronous"] = true;
     if (call.is_captured) args["captured"] = true;
     args["time"] = bar.is_begin_estimated ? "estimated" : "recorded";
@@ -290,7 +273,7 @@ class EventWriter {
     return args;
   }
 
-  std::ostream& out_;
+  detail::Writer out_;
   std::span<const Record> records_;
   detail::Timeline timeline_;
   std::vector<std::vector<std::vector<FlowEnd>>> flows_;  ///< of each call of each record
@@ -302,8 +285,8 @@ class EventWriter {
 
 }  // namespace
 
-void write_trace_events(std::ostream& out, std::span<const Record> records) {
-  EventWriter{out, records}.write();
+void write_trace_events(const Sink& sink, std::span<const Record> records) {
+  EventWriter{sink, records}.write();
 }
 
 }  // namespace rankmesh::report

@@ -6,6 +6,8 @@
 #include <tuple>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "detail/page.hpp"
 #include "detail/timeline_rows.hpp"
 #include "rankmesh/record/diagnosis.hpp"
@@ -27,52 +29,41 @@ enum BarFlag : unsigned {
   wait_flag = 256,
 };
 
-std::string_view word_of(record::Presence presence) {
-  switch (presence) {
-    case record::Presence::open:
-      return "open";
-    case record::Presence::closed:
-      return "closed";
-    case record::Presence::destroyed:
-      return "destroyed";
-    case record::Presence::failed:
-      return "failed";
-  }
-  return "unknown";
-}
+constexpr std::string_view presences[] = {"open", "closed", "destroyed", "failed"};
 
 class PageWriter {
  public:
-  PageWriter(std::ostream& out, std::span<const Record> records)
-      : out_{out},
+  PageWriter(const Sink& sink, std::span<const Record> records)
+      : out_{sink},
         records_{records},
         timeline_{records},
         first_time_{timeline_.begin().value_or(0)} {}
 
   void write(std::span<const std::string> diagnosis) {
-    out_ << detail::page_head << "{\"ranks\":[";
+    out_.text(detail::page_head);
+    out_.text("{\"ranks\":[");
     for (std::size_t r = 0; r < records_.size(); ++r) {
-      if (r > 0) out_ << ",\n";
-      out_ << detail::script_json(rank_data(r));
+      if (r > 0) out_.text(",\n");
+      out_.text(detail::script_json(rank_data(r)));
     }
-    out_ << "],\n\"messages\":[";
+    out_.text("],\n\"messages\":[");
     write_messages();
-    Json groups = Json::array();
-    for (const auto& [size, members] : group_table_) groups.push_back({size, members});
-    Json texts = Json::array();
-    for (const auto& [family, operation, text, bytes] : text_table_)
-      texts.push_back({family, operation, text, bytes});
-    Json sentences = Json::array();
-    for (const std::string& sentence : diagnosis) sentences.push_back(sentence);
+    out_.text("],\n");
     const Record none;
     const Record& first = records_.empty() ? none : records_.front();
-    out_ << "],\n\"groups\":" << detail::script_json(groups)
-         << ",\n\"texts\":" << detail::script_json(texts)
-         << ",\n\"mesh\":" << detail::script_json(first.mesh)
-         << ",\"world_size\":" << first.world_size
-         << ",\"transports\":" << detail::script_json(Json(first.transports))
-         << ",\"opened_at\":" << first.opened_at
-         << ",\"diagnosis\":" << detail::script_json(sentences) << "}" << detail::page_tail;
+    Json rest{{"groups", Json::array()},
+              {"texts", Json::array()},
+              {"mesh", first.mesh},
+              {"world_size", first.world_size},
+              {"transports", first.transports},
+              {"opened_at", first.opened_at},
+              {"diagnosis", std::vector<std::string>{diagnosis.begin(), diagnosis.end()}}};
+    for (const auto& [size, members] : group_table_) rest["groups"].push_back({size, members});
+    for (const auto& [family, operation, text, bytes] : text_table_)
+      rest["texts"].push_back({family, operation, text, bytes});
+    out_.text(detail::script_json(rest).substr(1));
+    out_.text(detail::page_tail);
+    out_.flush();
   }
 
  private:
@@ -107,7 +98,7 @@ class PageWriter {
             {"node", record.node},
             {"pid", record.process_id},
             {"process", to_string(record.process)},
-            {"presence", word_of(record.presence)},
+            {"presence", presences[static_cast<std::size_t>(record.presence)]},
             {"reason", record.reason},
             {"activity", detail::activity_of(record)},
             {"lost", record.calls_made > kept ? record.calls_made - kept : 0},
@@ -173,21 +164,16 @@ class PageWriter {
   }
 
   void write_messages() {
-    const auto write = [&](record::CallIndex call) {
-      out_ << call.record << ',' << timeline_.places[call.record][call.call];
-    };
     bool is_first = true;
     for (const auto& [from, to, is_certain] : timeline_.matching.messages()) {
-      out_ << (is_first ? "[" : ",[");
-      write(from);
-      out_ << ',';
-      write(to);
-      out_ << ']';
+      out_.text(fmt::format("{}[{},{},{},{}]", is_first ? "" : ",", from.record,
+                            timeline_.places[from.record][from.call], to.record,
+                            timeline_.places[to.record][to.call]));
       is_first = false;
     }
   }
 
-  std::ostream& out_;
+  detail::Writer out_;
   std::span<const Record> records_;
   detail::Timeline timeline_;
   Time first_time_;
@@ -199,9 +185,9 @@ class PageWriter {
 
 }  // namespace
 
-void write_html(std::ostream& out, std::span<const Record> records,
+void write_html(const Sink& sink, std::span<const Record> records,
                 std::span<const std::string> diagnosis) {
-  PageWriter{out, records}.write(diagnosis);
+  PageWriter{sink, records}.write(diagnosis);
 }
 
 }  // namespace rankmesh::report

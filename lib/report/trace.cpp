@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "base/detail/text.hpp"
+#include "rankmesh/record/find.hpp"
 #include "report/reports.hpp"
 
 namespace rankmesh::report {
@@ -187,43 +188,24 @@ void add_mesh(Records records, const Diagnosis& diagnosis, Document& document) {
   std::ranges::move(table.rows, std::back_inserter(document.table.rows));
 }
 
-Document empty_trace() {
+}  // namespace
+
+Document trace(const std::vector<std::vector<Record>>& meshes,
+               const std::vector<Diagnosis>& diagnoses) {
   Document document{.schema = "rankmesh.trace/1", .fields = {{"meshes", Json::array()}}};
   document.table.add_columns({"mesh", "key", "rank", "coordinates", "host", "process_id", "process",
                               "activity", "text", "seconds", "waits_for"});
   for (const char* title : {"is_certain", "last_call", "last_mark"})
     document.table.columns.push_back({.title = title, .forms = Table::Forms::json_only});
-  return document;
-}
-
-}  // namespace
-
-Document trace(const std::vector<Record>& records, const Diagnosis& diagnosis) {
-  Document document = empty_trace();
-  if (!records.empty()) add_mesh(records, diagnosis, document);
+  for (std::size_t m = 0; m < meshes.size(); ++m) add_mesh(meshes[m], diagnoses[m], document);
   return document;
 }
 
 Document trace(std::vector<Record> records) {
-  // Meshes in the order in which they were opened.
-  std::map<std::uint64_t, std::int64_t> opened_at;
-  for (const Record& record : records) {
-    const auto [at, is_new] = opened_at.try_emplace(record.mesh_key, record.opened_at);
-    if (!is_new) at->second = std::min(at->second, record.opened_at);
-  }
-  const auto key = [&](const Record& record) {
-    return std::pair{opened_at.at(record.mesh_key), record.mesh_key};
-  };
-  std::ranges::stable_sort(records, {}, key);
-  Document document = empty_trace();
-  for (auto begin = records.begin(); begin != records.end();) {
-    const auto end = std::find_if(begin, records.end(),
-                                  [&](const Record& r) { return r.mesh_key != begin->mesh_key; });
-    const Records mesh{begin, end};
-    add_mesh(mesh, record::diagnose(mesh), document);
-    begin = end;
-  }
-  return document;
+  const auto meshes = record::by_mesh(std::move(records));
+  std::vector<Diagnosis> diagnoses;
+  for (const auto& mesh : meshes) diagnoses.push_back(record::diagnose(mesh));
+  return trace(meshes, diagnoses);
 }
 
 }  // namespace rankmesh::report

@@ -75,19 +75,17 @@ PictureState state_of(const char* name, const TensorPlacement& place, std::int64
 }
 
 // The meshes of the first tensor before and after the transfer.
-std::function<Picture()> picture_of(const TransferPlan& plan, const Machine* machine,
-                                    const std::vector<Total>& totals) {
+Picture picture_of(const TransferPlan& plan, const Machine* machine,
+                   const std::vector<Total>& totals) {
   const TensorTransfer& first = plan.tensors().front();
-  Picture picture{.title = first.from.to_string() + " to " + first.to.to_string()};
+  Picture picture{.title = first.from.to_string() + " to " + first.to.to_string(),
+                  .states = {state_of("before", first.from, plan.world_size()),
+                             state_of("after", first.to, plan.world_size())}};
   for (const Total& total : totals)
     if (!total.is_rare || total.bytes > 0)
       picture.notes.push_back(fmt::format("{}: {}", total.title, bytes_text(total.bytes)));
   if (machine != nullptr) picture.machine = *machine;
-  return [picture = std::move(picture), first, world = plan.world_size()] {
-    Picture drawn = picture;
-    drawn.states = {state_of("before", first.from, world), state_of("after", first.to, world)};
-    return drawn;
-  };
+  return picture;
 }
 
 // The pairs that carry most come first.

@@ -6,7 +6,7 @@
 namespace rankmesh {
 
 // A rule names the sizes at which its transport took at most as long as Open MPI, with MPI's
-// default settings and with its best ones (docs/performance-collectives.md). Groups of 2, 3 and 4
+// default settings and with its best ones (docs/performance-collectives.csv). Groups of 2, 3 and 4
 // ranks were measured with a core for each rank, and groups of 8 ranks on shared cores. Processors
 // differ: between three ranks, broadcasts of 512 KiB and more through shared memory took 0.4 to 0.7
 // of MPI's time on an Intel Xeon, and 0.95 to 1.3 on an AMD EPYC.

@@ -61,11 +61,11 @@ double CostModel::seconds(Pattern pattern, double bytes, std::int64_t size, std:
     const double bandwidth = level.bandwidth.value_or(
         (is_outside ? device_.network_bandwidth * device_.network_efficiency
                     : device_.node_bandwidth * device_.node_efficiency));
-    double leaving =
-        static_cast<double>(detail::bytes_between(pattern, static_cast<std::int64_t>(bytes), size,
-                                                  units, units * inside * inside, units - 1)) /
-        static_cast<double>(size);
-    if (is_outside && most_between_nodes > 0) leaving = std::min(leaving, most_between_nodes);
+    const auto leaving = static_cast<double>(detail::bytes_between(
+                             pattern, static_cast<std::int64_t>(bytes),
+                             is_outside ? static_cast<std::int64_t>(most_between_nodes) : 0, size,
+                             {units, units * inside * inside, units - 1})) /
+                         static_cast<double>(size);
     most = std::max(most, leaving / bandwidth);
     latency = std::max(latency, level.latency.value_or(is_outside ? device_.network_latency
                                                                   : device_.node_latency));

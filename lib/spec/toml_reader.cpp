@@ -5,13 +5,14 @@
 
 #include <fmt/format.h>
 
+#include "base/detail/private_api.hpp"
 #include "detail/located.hpp"
 #include "detail/text.hpp"
 #include "rankmesh/base/error.hpp"
 
 namespace rankmesh::detail {
 
-toml::table parse_toml(std::string_view text, std::string_view origin) {
+RANKMESH_PRIVATE_API toml::table parse_toml(std::string_view text, std::string_view origin) {
   try {
     return toml::parse(text);
   } catch (const toml::parse_error& error) {
@@ -21,7 +22,7 @@ toml::table parse_toml(std::string_view text, std::string_view origin) {
   }
 }
 
-std::int64_t TomlReader::line(std::string_view key) const {
+RANKMESH_PRIVATE_API std::int64_t TomlReader::line(std::string_view key) const {
   const toml::node* node = table_.get(key);
   return node == nullptr ? 0 : node->source().begin.line;
 }
@@ -37,14 +38,14 @@ std::vector<TomlReader::TomlEntry> TomlReader::entries() const {
   return result;
 }
 
-void TomlReader::require_known_keys(std::span<const std::string> keys) const {
+RANKMESH_PRIVATE_API void TomlReader::require_known_keys(std::span<const std::string> keys) const {
   for (const TomlEntry& entry : entries())
     if (std::ranges::find(keys, entry.key) == keys.end())
       refuse(entry.line, fmt::format("unknown key '{:.40}'", entry.key),
              suggest(entry.key, keys, "the keys are"));
 }
 
-std::string TomlReader::text(std::string_view key) const {
+RANKMESH_PRIVATE_API std::string TomlReader::text(std::string_view key) const {
   const toml::node* node = table_.get(key);
   if (node == nullptr) return {};
   const auto value = node->value_exact<std::string>();
@@ -54,7 +55,7 @@ std::string TomlReader::text(std::string_view key) const {
   return *value;
 }
 
-std::vector<std::string> TomlReader::texts(std::string_view key) const {
+RANKMESH_PRIVATE_API std::vector<std::string> TomlReader::texts(std::string_view key) const {
   std::vector<std::string> result;
   const toml::node* node = table_.get(key);
   if (node == nullptr) return result;
@@ -96,7 +97,8 @@ std::optional<std::int64_t> TomlReader::number(std::string_view key, std::int64_
   return value;
 }
 
-std::vector<TomlReader::TomlEntry> TomlReader::entries_of(std::string_view key) const {
+RANKMESH_PRIVATE_API std::vector<TomlReader::TomlEntry> TomlReader::entries_of(
+    std::string_view key) const {
   const toml::node* node = table_.get(key);
   if (node == nullptr) return {};
   return table({std::string{key}, node, node->source().begin.line}).entries();
@@ -132,12 +134,13 @@ RankSet TomlReader::ranks(std::string_view key, const toml::node& node, std::int
   });
 }
 
-void TomlReader::refuse(const toml::node& where, std::string_view reason,
-                        std::string_view hint) const {
+RANKMESH_PRIVATE_API void TomlReader::refuse(const toml::node& where, std::string_view reason,
+                                             std::string_view hint) const {
   refuse(where.source().begin.line, reason, hint);
 }
 
-void TomlReader::refuse(std::int64_t line, std::string_view reason, std::string_view hint) const {
+RANKMESH_PRIVATE_API void TomlReader::refuse(std::int64_t line, std::string_view reason,
+                                             std::string_view hint) const {
   throw SpecError{fmt::format("{}: {}", place_of(origin_, line), reason), std::string{hint}};
 }
 

@@ -8,17 +8,6 @@
 #include <fmt/format.h>
 
 namespace rankmesh {
-namespace {
-
-void tell(const std::function<void(const std::string&)>& sink, const std::string& text) noexcept {
-  try {
-    sink(text);
-  } catch (const std::exception&) {
-    // The sink of the program failed.
-  }
-}
-
-}  // namespace
 
 std::string NcclContext::abort(std::span<nccl::Communicator* const> comms) noexcept {
   std::string left_behind;
@@ -62,13 +51,14 @@ std::uint64_t NcclContext::note_own_work(const void* stream, const std::string& 
       std::ranges::find_if(own_work_, [&](const OwnWork& work) { return work.stream != stream; });
   if (other != own_work_.end()) {
     may_warn_of_order_ = false;  // once is enough
-    tell(warn_,
-         fmt::format("operations of '{}' and '{}' run on streams of their own, without an order "
-                     "between them: if their kernels reach the devices in different orders, the "
-                     "ranks may wait for each other for ever. Wait for the first operation before "
-                     "the second one is issued (Work::wait()), or set NCCL_LAUNCH_ORDER_IMPLICIT=1 "
-                     "before NCCL is loaded (2.26, CUDA 12.3)",
-                     other->group, group));
+    control->log(
+        LogLevel::warning,
+        fmt::format("operations of '{}' and '{}' run on streams of their own, without an order "
+                    "between them: if their kernels reach the devices in different orders, the "
+                    "ranks may wait for each other for ever. Wait for the first operation before "
+                    "the second one is issued (Work::wait()), or set NCCL_LAUNCH_ORDER_IMPLICIT=1 "
+                    "before NCCL is loaded (2.26, CUDA 12.3)",
+                    other->group, group));
     own_work_.clear();
     return 0;
   }
@@ -77,6 +67,6 @@ std::uint64_t NcclContext::note_own_work(const void* stream, const std::string& 
   return last_own_work_;
 }
 
-void NcclContext::report(const std::string& text) noexcept { tell(report_, text); }
+void NcclContext::report(const std::string& text) noexcept { control->log()->report(text); }
 
 }  // namespace rankmesh

@@ -194,7 +194,7 @@ void NcclTransport::issue(const Call& call) {
   context_->watch.run(std::array{comm_.get()}, limit, [&] {
     comm_->require_whole();
     if (detail::issue_nccl_call(call, *comm_, rank_, size_))
-      comm_->wait_until_ready(Deadline{timeout_});
+      comm_->wait_until_ready(Deadline{timeout_}, context_->control->lock);
   });
 }
 

@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include "base/detail/private_api.hpp"
 #include "base/detail/random_bits.hpp"
 #include "rankmesh/transport/shared_segment.hpp"
 
@@ -93,14 +94,16 @@ int NodeMemory::copy(const KnownProcess& process, std::span<iovec> to, std::span
   return std::memcmp(token, process.token, sizeof token) == 0 ? 0 : ESRCH;
 }
 
-int NodeMemory::read(std::int32_t member, std::uint64_t address, std::byte* to, std::size_t bytes) {
+RANKMESH_PRIVATE_API int NodeMemory::read(std::int32_t member, std::uint64_t address, std::byte* to,
+                                          std::size_t bytes) {
   iovec local[2] = {{to, bytes}};
   // NOLINTNEXTLINE(performance-no-int-to-ptr): an address of another process
   iovec remote[2] = {{reinterpret_cast<void*>(address), bytes}};
   return copy(known_[static_cast<std::size_t>(member)], local, remote);
 }
 
-int NodeMemory::gather(std::int32_t member, std::vector<iovec>& to, std::vector<iovec>& from) {
+RANKMESH_PRIVATE_API int NodeMemory::gather(std::int32_t member, std::vector<iovec>& to,
+                                            std::vector<iovec>& from) {
   to.emplace_back();
   from.emplace_back();
   const int code = copy(known_[static_cast<std::size_t>(member)], to, from);
@@ -109,13 +112,14 @@ int NodeMemory::gather(std::int32_t member, std::vector<iovec>& to, std::vector<
   return code;
 }
 
-std::optional<std::int32_t> NodeMemory::local_rank(Rank rank) const {
+RANKMESH_PRIVATE_API std::optional<std::int32_t> NodeMemory::local_rank(Rank rank) const {
   const auto found = std::ranges::find(ranks_, rank);
   if (found == ranks_.end()) return std::nullopt;
   return static_cast<std::int32_t>(found - ranks_.begin());
 }
 
-void throw_unreadable(const std::string& reader, const std::string& owner, int code) {
+RANKMESH_PRIVATE_API void throw_unreadable(const std::string& reader, const std::string& owner,
+                                           int code) {
   throw SharedMemoryError{
       fmt::format("rank {} cannot read the memory of rank {}: {}", reader, owner,
                   std::strerror(code)),

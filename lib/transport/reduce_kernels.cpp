@@ -8,6 +8,8 @@
 #include <cstring>
 #include <type_traits>
 
+#include "base/detail/private_api.hpp"
+
 namespace rankmesh::detail {
 namespace {
 
@@ -185,8 +187,8 @@ void reduce_as(ReduceOp op, std::byte* out, const std::byte* const* in, int sour
 
 }  // namespace
 
-void reduce(DataType type, ReduceOp op, std::byte* out, const std::byte* const* in, int sources,
-            std::int64_t count) {
+RANKMESH_PRIVATE_API void reduce(DataType type, ReduceOp op, std::byte* out,
+                                 const std::byte* const* in, int sources, std::int64_t count) {
   visit(type, [&]<class T>(std::type_identity<T>) {
     if constexpr (std::is_arithmetic_v<T>)  // can_reduce() excludes the others
       reduce_as<T>(op, out, in, sources, count);

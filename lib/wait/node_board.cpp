@@ -42,10 +42,10 @@ struct flock lock_of(std::size_t slot) {
 }
 
 // Says which call of a group a rank is in.
-std::string text_of(const RankArea& area, const CurrentCall::Value& call) {
+std::string text_of(const CurrentCall::Value& call) {
   const CallDescriptor& descriptor = call.descriptor;
   const Operation operation = descriptor.operation();
-  std::string text = fmt::format("{}.{}", area.label_text(call.label), to_string(operation));
+  std::string text = fmt::format("{}.{}", call.group.text(), to_string(operation));
   if (!is_point_to_point(operation)) return text + fmt::format(", call {}", call.number);
   if (operation != Operation::recv) text += fmt::format(" to member {}", descriptor.peer());
   if (operation != Operation::send) text += fmt::format(" from member {}", descriptor.source());
@@ -57,7 +57,7 @@ std::optional<RankStatus> call_of(const RankArea& area) {
   if (sequence % 2 == 0) return std::nullopt;
   const auto call = area.call.read(sequence);
   return RankStatus{.kind = RankStatus::Kind::in_call,
-                    .text = call ? text_of(area, *call) : "calls that change quickly"};
+                    .text = call ? text_of(*call) : "calls that change quickly"};
 }
 
 }  // namespace
@@ -149,19 +149,6 @@ void NodeBoard::leave(Presence how, const std::string& reason) {
 
 void NodeBoard::close_descriptor() noexcept {
   if (const int descriptor = std::exchange(descriptor_, -1); descriptor >= 0) ::close(descriptor);
-}
-
-std::uint32_t NodeBoard::label(std::string_view name) {
-  const std::lock_guard lock{mutex_};
-  const std::uint32_t count = own_.label_count;
-  std::array<char, RankArea::label_bytes> bytes{};
-  std::memcpy(bytes.data(), name.data(), std::min(name.size(), bytes.size() - 1));
-  for (std::uint32_t i = 0; i < count; ++i)
-    if (own_.label[i] == bytes) return i;
-  if (count == RankArea::labels) return count;  // there is no place for it
-  own_.label[count] = bytes;
-  own_.label_count.store(count + 1, std::memory_order_release);
-  return count;
 }
 
 bool NodeBoard::is_locked(std::size_t slot) const {

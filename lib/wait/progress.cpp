@@ -6,6 +6,8 @@
 #include <chrono>
 #include <utility>
 
+#include "base/detail/private_api.hpp"
+
 namespace rankmesh::detail {
 namespace {
 
@@ -33,14 +35,14 @@ InFunction::InFunction() noexcept : before_{std::exchange(is_in_function, true)}
 InFunction::~InFunction() { is_in_function = before_; }
 bool InFunction::is_entered() noexcept { return is_in_function; }
 
-void advance_everything(MeshLock* waiting) noexcept {
+RANKMESH_PRIVATE_API void advance_everything(MeshLock* waiting) noexcept {
   if (const auto advance = advance_function.load(std::memory_order_acquire); advance != nullptr)
     advance(waiting);
 }
 
-void advance_everything() noexcept { advance_everything(nullptr); }
+RANKMESH_PRIVATE_API void advance_everything() noexcept { advance_everything(nullptr); }
 
-void advance_between_tests() noexcept {
+RANKMESH_PRIVATE_API void advance_between_tests() noexcept {
   if (is_in_function) return;  // the caller continues
   using Clock = std::chrono::steady_clock;
   static thread_local Clock::time_point last_end{};

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string>
 
+#include "base/detail/private_api.hpp"
 #include "detail/open_parts.hpp"
 #include "mpi/detail/returned_errors.hpp"
 
@@ -18,14 +19,15 @@ bool also_blocks(const NodeBoard& board, const NodeBoard* own) {
 
 }  // namespace
 
-PublishedWait::PublishedWait(NodeBoard* own, const record::Wait& wait) : own_{own} {
+RANKMESH_PRIVATE_API PublishedWait::PublishedWait(NodeBoard* own, const record::Wait& wait)
+    : own_{own} {
   const record::Wait elsewhere{.text = wait.text + std::string{record::in_another_mesh}};
   OpenParts<NodeBoard>::instance().for_each([&](NodeBoard& board) {
     if (board.publish(&board == own ? wait : elsewhere)) boards_.push_back(&board);
   });
 }
 
-PublishedWait::~PublishedWait() {
+RANKMESH_PRIVATE_API PublishedWait::~PublishedWait() {
   // A board may have been closed meanwhile, by another thread.
   OpenParts<NodeBoard>::instance().for_each([&](NodeBoard& board) {
     if (has_needs_ && also_blocks(board, own_)) board.own().needs.write({});

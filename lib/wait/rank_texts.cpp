@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/detail/private_api.hpp"
 #include "detail/rank_status.hpp"
 #include "rankmesh/layout/rank_set.hpp"
 
@@ -30,7 +31,7 @@ std::vector<Variant> fewest_first(std::vector<Variant> variants) {
   return variants;
 }
 
-std::string list_texts(const RankTexts& texts, const RankNames& names) {
+RANKMESH_PRIVATE_API std::string list_texts(const RankTexts& texts, const RankNames& names) {
   std::vector<std::string> parts;
   for (Variant& variant : fewest_first(variants_of(texts))) {
     std::ranges::sort(variant.ranks);
@@ -42,7 +43,7 @@ std::string list_texts(const RankTexts& texts, const RankNames& names) {
   return fmt::format("{}", fmt::join(parts, "; "));
 }
 
-std::string predicate(const RankStatus& status, bool is_plural) {
+RANKMESH_PRIVATE_API std::string predicate(const RankStatus& status, bool is_plural) {
   using Kind = RankStatus::Kind;
   const char* const be = is_plural ? "are" : "is";
   const char* const have = is_plural ? "have" : "has";
@@ -70,7 +71,8 @@ std::string predicate(const RankStatus& status, bool is_plural) {
   return "?";
 }
 
-std::string describe(const std::vector<StatusOfRank>& ranks, const RankNames& names) {
+RANKMESH_PRIVATE_API std::string describe(const std::vector<StatusOfRank>& ranks,
+                                          const RankNames& names) {
   constexpr std::size_t max_named = 32;
   RankTexts texts;
   std::map<std::string, std::string> plural;

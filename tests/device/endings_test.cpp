@@ -13,9 +13,11 @@
 
 #include "device/endings.hpp"
 #include "device/test_platform.hpp"
+#include "group/detail/connection.hpp"
 #include "rankmesh/device/device_buffer.hpp"
 #include "rankmesh/device/nccl/mode.hpp"
 #include "rankmesh/device/stream.hpp"
+#include "rankmesh/group/detail/group_access.hpp"
 #include "rankmesh/rankmesh.hpp"
 #include "support/checks.hpp"
 #include "support/mpi_world.hpp"
@@ -194,32 +196,30 @@ TEST_CASE("close of a group that reaches its limit aborts the group's communicat
   }
 }
 
-TEST_CASE("the wait for an idle device advances operations on host memory") {
+TEST_CASE("what an abort ends is not complete, also if the abort has no reason") {
   NEEDS_RANKS(2);
-  NEEDS_AT_MOST_RANKS(3);
-  Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::short_timeout()};
+  NEEDS_AT_MOST_RANKS(5);
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", options_with(std::make_shared<Warnings>(), 30)};
   auto& tp = mesh["tp"];
+  DeviceTransport& transport = *detail::GroupAccess::connection(tp).device();
   const Stream stream = Stream::create();
-  // More than fits into the memory between both, so each rank has to copy many times.
-  std::vector<float> message(8'000'000, 1);
-  std::optional<Work> work;
-  if (rank() == 0) work = tp.recv_async(message, 1);
-  if (rank() == 1) work = tp.send_async(message, 0);
+  const auto value = on_device<float>({1});
+  std::unique_ptr<Pending> alone;
   if (rank() == 0) {
-    message.back() = 0;
-    // The device waits for the end of the message, and new_group waits for the device.
-    const auto wait_for_message = [](void* last) {
-      const std::atomic_ref<float> value{*static_cast<float*>(last)};
-      const Deadline end{Deadline::Duration{20}};
-      while (value.load() == 0 && !end.passed()) std::this_thread::yield();
-    };
-    REQUIRE(cudaLaunchHostFunc(stream.native(), wait_for_message, &message.back()) == cudaSuccess);
+    const auto use = [](StreamRef) {};
+    alone = transport.queue_after(stream, use);
+    CHECK(alone->wait(Deadline{Deadline::Duration{30}}));
+    tp.all_reduce(value.span(), stream);  // alone: it does not end
+    alone = transport.queue_after(stream, use);
+    CHECK_FALSE(alone->test());
   }
-  std::shared_ptr<GroupCoordinator> group;
-  CHECK_NOTHROW(group = mesh.new_group(tp.ranks().to_vector(), "mine"));
-  if (work) work->wait();
-  CHECK(message.back() == 1);
-  mesh.close();
+  wait_for_all();
+  mesh.abort();
+  REQUIRE(cudaStreamSynchronize(stream.native()) == cudaSuccess);
+  const auto says = doctest::Contains("the communicator of 'tp' was aborted");
+  if (alone) CHECK_THROWS_WITH_AS((void)alone->test(), says, ClosedError);
+  CHECK_THROWS_WITH_AS(transport.wait(stream, Deadline{Deadline::Duration{1}}), says, ClosedError);
+  wait_for_all();
 }
 
 TEST_CASE("groups that use their own streams without an order are warned of, once") {

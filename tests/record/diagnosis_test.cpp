@@ -70,7 +70,7 @@ TEST_CASE("what the rank does for which others wait") {
     Finding::Kind kind;
     std::string text;
   };
-  using enum Finding::Severity;
+  using enum rankmesh::Severity;
   constexpr auto waits = Finding::Kind::waits;
   constexpr auto open = Presence::open;
   const std::string last = "world.barrier(), call 1";

@@ -118,23 +118,6 @@ TEST_CASE("text: fields that are there, and rows that are left out") {
         "  ... and 3 more rows\n");
 }
 
-TEST_CASE("a picture is made only for the forms that show it") {
-  int made = 0;
-  Document document = example();
-  document.picture =
-      [&, make = rankmesh::report::show(rankmesh::MeshSpec::parse_string("tp=2").plan(), nullptr)
-                     .picture] {
-        ++made;
-        return make();
-      };
-  for (const auto format : {Format::text, Format::json, Format::csv, Format::long_csv})
-    CHECK_FALSE(to_string(document, format).empty());
-  CHECK(made == 0);
-  for (const auto format : {Format::svg, Format::html})
-    CHECK_FALSE(to_string(document, format).empty());
-  CHECK(made == 2);
-}
-
 TEST_CASE("groups are written in pieces, of the same bytes in every form") {
   const auto plan = rankmesh::MeshSpec::parse_string("dp=65536,tp=2").plan();
   const auto listing = rankmesh::report::groups(plan, {{"tp", plan.groups("tp")}});

@@ -19,9 +19,9 @@ namespace {
 const CallDescriptor a_barrier = descriptor_of(Operation::barrier);
 
 Json events_of(const std::vector<Record>& records) {
-  std::ostringstream out;
-  report::write_trace_events(out, records);
-  return Json::parse(out.str()).at("traceEvents");
+  std::string text;
+  report::write_trace_events([&](std::string_view piece) { text += piece; }, records);
+  return Json::parse(text).at("traceEvents");
 }
 
 /// Checks what the Trace Event Format asks for, and what viewers rely on.

@@ -15,9 +15,9 @@ namespace {
 
 std::string page_of(const std::vector<Record>& records,
                     const std::vector<std::string>& diagnosis = {}) {
-  std::ostringstream out;
-  report::write_html(out, records, diagnosis);
-  return out.str();
+  std::string text;
+  report::write_html([&](std::string_view piece) { text += piece; }, records, diagnosis);
+  return text;
 }
 
 /// Returns the text between the tags of the data, as a browser finds it.

@@ -130,9 +130,9 @@ TEST_CASE("text: a mesh has at most 100 lines") {
 
 TEST_CASE("no records, and a diagnosis that is already known") {
   CHECK(to_string(trace(std::vector<Record>{}), Format::text).empty());
-  CHECK(to_string(trace({}, rankmesh::record::Diagnosis{}), Format::csv).starts_with("mesh,"));
+  CHECK(to_string(trace(std::vector<std::vector<Record>>{}, {}), Format::csv).starts_with("mesh,"));
   const Job job = skipped_call();
-  CHECK(to_string(trace(job.records, job.diagnose()), Format::json) ==
+  CHECK(to_string(trace({job.records}, {job.diagnose()}), Format::json) ==
         to_string(trace(job.records), Format::json));
 }
 

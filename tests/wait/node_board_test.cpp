@@ -102,12 +102,10 @@ TEST_CASE("a call that MPI carries is on the board without a clock; the watchdog
   const Memory memory;
   const NodeBoard board = memory.board(Rank{3});
   NodeBoard peer = memory.board(Rank{5});
-  const std::uint32_t label = peer.label("dp");
-  CHECK(peer.label("tp") != label);
-  CHECK(peer.label("dp") == label);
+  const detail::ShortName dp{"dp"};
   CHECK(peer.watch_call() == 0);
   detail::CurrentCall& current = peer.own().call;
-  current.enter(label, collective(Operation::all_gather), 12);
+  current.enter(dp, collective(Operation::all_gather), 12);
   CHECK(kind_of_peer(board) == Kind::in_call);
   CHECK(board.look(Rank{5})->text == "dp.all_gather, call 12");
   (void)peer.watch_call();
@@ -115,15 +113,16 @@ TEST_CASE("a call that MPI carries is on the board without a clock; the watchdog
   CHECK(peer.watch_call() >= 0.02);
   current.leave();
   CHECK(peer.watch_call() == 0);
-  current.enter(label, message(Operation::send_recv, 3, 70'000, 16'383), 0);
+  current.enter(dp, message(Operation::send_recv, 3, 70'000, 16'383), 0);
   CHECK(board.look(Rank{5})->text == "dp.send_recv to member 3 from member 70000 (tag 16383)");
   CHECK(peer.watch_call() < 0.02);  // another call
   current.leave();
-  current.enter(label, message(Operation::recv, 2, 2, 7), 0);
+  current.enter(dp, message(Operation::recv, 2, 2, 7), 0);
   CHECK(board.look(Rank{5})->text == "dp.recv from member 2 (tag 7)");
   current.leave();
-  current.enter(detail::RankArea::labels, collective(Operation::barrier), 1);
-  CHECK(board.look(Rank{5})->text == "a group.barrier, call 1");
+  const detail::ShortName cut{"a group whose name does not fit into its words"};
+  current.enter(cut, collective(Operation::barrier), 1);
+  CHECK(board.look(Rank{5})->text == "a group whose name does not fit.barrier, call 1");
   current.leave();
   CHECK(kind_of_peer(board) == Kind::outside);
   CHECK(peer.watch_call() == 0);

@@ -54,7 +54,7 @@ std::shared_ptr<NodeBoard> board_of(const Memory& memory, int file = -1) {
 // The rank of the board enters a call, in which it stays.
 void enter_all_reduce(NodeBoard& board) {
   const CallDescriptor descriptor{.kind = static_cast<std::uint64_t>(Operation::all_reduce)};
-  board.own().call.enter(board.label("tp"), descriptor, 7);
+  board.own().call.enter(detail::ShortName{"tp"}, descriptor, 7);
 }
 
 }  // namespace

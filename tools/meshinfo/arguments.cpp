@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "arguments.hpp"
 
-#include <charconv>
 #include <cstdlib>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "rankmesh/base/detail/parse.hpp"
 #include "rankmesh/base/error.hpp"
 
 namespace meshinfo {
@@ -19,13 +19,12 @@ CLI::Option* add_number(CLI::App& command, const std::string& name, const std::s
                         std::function<void(std::int64_t)> store) {
   const auto read = [name, store = std::move(store)](const CLI::results_t& texts) {
     const std::string& text = texts.front();
-    std::int64_t number = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (error != std::errc{} || end != text.data() + text.size())
+    const auto number = rankmesh::detail::parse_number(text);
+    if (!number)
       throw UsageError{
           fmt::format("{} must be a whole number that fits in 64 bits, got '{}'", name, text),
           "write decimal digits only"};
-    store(number);
+    store(*number);
     return true;
   };
   return command.add_option(name, read, description)->type_name("N");

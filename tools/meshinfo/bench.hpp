@@ -12,7 +12,6 @@
 #include "rankmesh/base/data_type.hpp"
 #include "rankmesh/base/operation.hpp"
 #include "rankmesh/base/reduce_op.hpp"
-#include "report/curves.hpp"
 #include "report/document.hpp"
 
 namespace meshinfo {
@@ -39,15 +38,6 @@ struct BenchPlan {
   rankmesh::ReduceOp reduction{};
   rankmesh::MemoryKind memory{};
 };
-// @throws UsageError.
-BenchPlan read_options(const BenchOptions& options);
-
-// The words of -d and -o.
-std::vector<std::string> type_names();
-std::vector<std::string> reduction_names();
-
-// Adds the options that bench and tune share.
-void add_size_options(CLI::App& command, BenchOptions& options);
 
 // Whether the name is requested, and has groups that communicate.
 bool is_measured(const rankmesh::GroupFamily& family, std::int64_t world_size,
@@ -73,13 +63,5 @@ BenchResult bench(const OpenMesh& open, const BenchOptions& options, const Bench
 // Measures the transports and derives routes. Collective over the job.
 rankmesh::report::Document tune(const rankmesh::MeshPlan& mesh, const BenchOptions& options,
                                 const BenchPlan& plan);
-
-// If the path ends in .svg, returns it and lets the report go to standard output instead. Otherwise
-// returns an empty path.
-std::string take_picture(OutputOptions& options);
-
-// Writes the curves of the document's table.
-void draw(const rankmesh::report::Document& document, const rankmesh::report::CurveColumns& columns,
-          const std::string& title, Output& output);
 
 }  // namespace meshinfo

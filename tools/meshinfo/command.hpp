@@ -11,8 +11,14 @@
 
 #include "machine.hpp"
 #include "meshinfo.hpp"
+#include "rankmesh/base/error.hpp"
+#include "report/document.hpp"
 
 namespace meshinfo {
+
+using rankmesh::UsageError;
+using rankmesh::report::Document;
+using rankmesh::report::Json;
 
 // Adds a subcommand. Its options live as long as the subcommand, and `run` gets them with the job;
 // it returns the exit status.
@@ -32,9 +38,11 @@ struct ReportOptions {
   OutputOptions output{};
 
   // Adds all of them.
-  void add_to(CLI::App& command) {
+  // @param can_draw  whether the report has a picture.
+  void add_to(CLI::App& command, bool can_draw = false) {
     mesh.add_to(command);
     machine.add_to(command);
+    output.has_pictures = can_draw;
     output.add_to(command);
   }
 };
@@ -45,6 +53,12 @@ inline std::optional<OpenMesh> inspect(Job& job, const MeshArguments& mesh) {
   OpenMesh open = job.open(mesh);
   open.close();
   return job.prints() ? std::optional{std::move(open)} : std::nullopt;
+}
+
+// Returns the value, or null. Commands pass what a user need not describe in this form.
+template <class Value>
+const Value* pointer_to(const std::optional<Value>& value) {
+  return value ? &*value : nullptr;
 }
 
 }  // namespace meshinfo

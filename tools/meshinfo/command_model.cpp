@@ -1,10 +1,26 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// The model of commands, the help, and the explanation of wrong usage.
 #include "command_model.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "rankmesh/base/detail/suggest.hpp"
+#include "rankmesh/base/error.hpp"
+
 namespace meshinfo {
+
+using rankmesh::UsageError;
+using rankmesh::detail::nearest;
+using rankmesh::detail::suggest;
+using rankmesh::report::Document;
+using rankmesh::report::Table;
+
 namespace {
 
 // CLI11 describes the check of an option behind its type: "FORMAT:{text,json,csv}".
@@ -83,6 +99,149 @@ std::string title_of(const OptionModel& option) {
   const std::string value = option.is_value_optional ? "[" + option.value + "]" : option.value;
   return fmt::format("{}{}{}", fmt::join(option.names, ", "), option.takes_value() ? " " : "",
                      option.takes_value() ? value : "");
+}
+
+namespace {
+
+// A table without titles: what to write, and what it means.
+Table list_of(const std::vector<OptionModel>& options) {
+  Table table{.columns = {{""}, {""}}};
+  for (const OptionModel& option : options) {
+    const bool is_positional = !option.names.front().starts_with('-');
+    table.rows.push_back(
+        {is_positional ? option.names.front() : title_of(option), option.description});
+  }
+  return table;
+}
+
+void add_list(Document& document, const char* title, Table table) {
+  if (table.rows.empty()) return;
+  document.add_bold(fmt::format("\n{}:\n", title));
+  document.text.emplace_back(std::move(table));
+}
+
+}  // namespace
+
+Document help_of(const CommandModel& command) {
+  Document document;
+  document.add_bold(command.name);
+  document.add(fmt::format(": {}\n", command.summary));
+  document.add(fmt::format("\nUsage: {} {}\n", command.name, arguments_of(command)));
+  add_list(document, "Arguments", list_of(command.positionals));
+  Table commands{.columns = {{""}, {""}}};
+  for (const CommandModel& below : command.commands)
+    commands.rows.push_back({below.last_name(), below.summary});
+  add_list(document, "Commands", std::move(commands));
+  add_list(document, "Options", list_of(command.options));
+  if (!command.notes.empty()) document.add("\n" + command.notes + "\n");
+  return document;
+}
+
+void add_help(CLI::App& app) {
+  auto words = std::make_shared<std::vector<std::string>>();
+  CLI::App* command = app.add_subcommand("help", "print the help of meshinfo, or of a command");
+  CLI::Option* of = command->add_option("COMMAND", *words, "a command, such as show");
+  of->type_name("COMMAND");
+  offer(*of, names_below(model_of(app)));
+  command->callback([&app, words] {
+    const CLI::App* found = &app;
+    for (const std::string& word : *words) {
+      const auto below = found->get_subcommands(
+          [&](const CLI::App* c) { return c->get_name() == word && !c->get_group().empty(); });
+      if (below.empty())
+        throw UsageError{fmt::format("there is no command '{:.40}'", word),
+                         suggest(word, names_below(model_of(*found)), "the commands are")};
+      found = below.front();
+    }
+    throw HelpCall{found};
+  });
+}
+
+const CLI::App& command_of_call(const CLI::App& app) {
+  const auto called = app.get_subcommands();
+  return called.empty() ? app : command_of_call(*called.back());
+}
+
+namespace {
+
+std::vector<std::string> options_of(const CommandModel& model) {
+  std::vector<std::string> names;
+  for (const OptionModel& option : model.options)
+    names.insert(names.end(), option.names.begin(), option.names.end());
+  return names;
+}
+
+// Messages begin with "meshinfo: " already.
+std::string short_name(const CommandModel& model) {
+  const auto blank = model.name.find(' ');
+  return blank == std::string::npos ? model.name : model.name.substr(blank + 1);
+}
+
+UsageError unexpected(const CommandModel& model, std::string word) {
+  if (word.starts_with("--")) word = word.substr(0, word.find('='));
+  const bool is_option = word.size() > 1 && word.starts_with('-');
+  if (!is_option && !model.commands.empty())
+    return UsageError{fmt::format("there is no command '{}'", word),
+                      suggest(word, names_below(model), "the commands are")};
+  const std::string help = fmt::format("{} --help lists what it takes", model.name);
+  if (!is_option)
+    return UsageError{fmt::format("{} takes no argument '{}' here", short_name(model), word), help};
+  const std::string best = nearest(word, options_of(model));
+  return UsageError{fmt::format("{} has no option '{}'", short_name(model), word),
+                    best.empty() ? help : fmt::format("did you mean '{}'? {}", best, help)};
+}
+
+// A value that is none of the choices: "--format: xml not in {text,json,csv}".
+UsageError wrong_value(const CommandModel& model, const std::string& message) {
+  for (const auto& list : {model.options, model.positionals})
+    for (const OptionModel& option : list)
+      for (const std::string& name : option.names) {
+        if (option.choices.empty() || !message.starts_with(name + ": ")) continue;
+        const std::size_t begin = name.size() + 2;
+        const std::string value = message.substr(begin, message.rfind(" not in ") - begin);
+        return UsageError{fmt::format("{} cannot be '{}'", name, value),
+                          suggest(value, option.choices, "the choices are")};
+      }
+  return UsageError{message, fmt::format("{} --help lists its options", model.name)};
+}
+
+}  // namespace
+
+UsageError no_command(const CLI::App& app) {
+  return UsageError{"no command is given",
+                    fmt::format("the commands are: {}; see meshinfo help",
+                                fmt::join(names_below(model_of(app)), ", "))};
+}
+
+UsageError wrong_usage_of(const CLI::App& app, const CLI::ParseError& error) {
+  const CLI::App& command = command_of_call(app);
+  const CommandModel model = model_of(command);
+  std::vector<std::string> words = command.remaining();
+  for (const std::string& word : app.remaining(true)) words.push_back(word);
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && !words.empty())
+    return unexpected(model, words.front());
+  if (dynamic_cast<const CLI::ValidationError*>(&error) != nullptr)
+    return wrong_value(model, error.what());
+  if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr && !model.commands.empty())
+    return UsageError{fmt::format("{} needs a command", short_name(model)),
+                      fmt::format("the commands are: {}", fmt::join(names_below(model), ", "))};
+  if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) {
+    // What is missing may be misspelt.
+    const auto option =
+        std::ranges::find_if(words, [](const auto& w) { return w.starts_with('-'); });
+    if (option != words.end()) return unexpected(model, *option);
+    return UsageError{fmt::format("{}: {}", short_name(model), error.what()),
+                      fmt::format("usage: {} {}", model.name, arguments_of(model))};
+  }
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
+    const std::string text = error.what();
+    const std::string name = text.substr(0, text.find(':'));
+    for (const OptionModel& option : model.options)
+      if (std::ranges::find(option.names, name) != option.names.end())
+        return UsageError{fmt::format("{} needs a value", name),
+                          fmt::format("write {}", title_of(option))};
+  }
+  return UsageError{error.what(), fmt::format("{} --help lists its options", model.name)};
 }
 
 }  // namespace meshinfo

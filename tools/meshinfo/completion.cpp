@@ -148,12 +148,11 @@ int print_offers(const CLI::App& app, std::vector<std::string> words) {
     current.erase(0, equals + 1);
   }
   const Offers offers = offers_of(*command, previous, current);
-  Output output{""};
-  output.write(fmt::format("{}\n", offers.paths));
+  std::string text = fmt::format("{}\n", offers.paths);
   for (const auto& [word, meaning] : offers.words)
     if (word.starts_with(current))
-      output.write(fmt::format("{}{}{}\n", word, meaning.empty() ? "" : "\t", meaning));
-  output.finish();
+      text += fmt::format("{}{}{}\n", word, meaning.empty() ? "" : "\t", meaning);
+  write_file("", text);
   return 0;
 }
 
@@ -169,9 +168,7 @@ void add_completion(CLI::App& app) {
       "  meshinfo completion fish >~/.config/fish/completions/meshinfo.fish\n"
       "An installed meshinfo is completed without this command.");
   command->callback([shell] {
-    Output output{""};
-    output.write(*shell == "bash" ? bash_script : *shell == "zsh" ? zsh_script : fish_script);
-    output.finish();
+    write_file("", *shell == "bash" ? bash_script : *shell == "zsh" ? zsh_script : fish_script);
   });
 }
 

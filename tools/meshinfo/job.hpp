@@ -2,6 +2,7 @@
 // The job that meshinfo runs in, if a launcher started it, and the live mesh of that job.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -60,6 +61,9 @@ class Job {
   GatheredFacts gather(double timeout);
   // Returns the status of rank 0. Collective over the job, if this process has joined it.
   int agree(int status);
+  // Starts MPI, and returns whether this is the first rank of its node. Collective over the job.
+  bool starts_node();
+
   // Ends the whole job after an error, if this process has joined one: other ranks may be missing,
   // and the mesh is not closed.
   void abort(int status);
@@ -72,12 +76,20 @@ class Job {
   std::unique_ptr<State> state_;
 };
 
-// Opens the output on rank 0; null on the others. Collective over the job: if rank 0 cannot open
-// it, all ranks throw.
-std::unique_ptr<Output> open_output(const std::string& path);
+// Runs a function on rank 0. If it throws an Error, all ranks throw. Collective over the job.
+void on_first_rank(const std::function<void()>& run);
 
-// Gathers one text per rank, on rank 0; empty on the others. Collective over the job. Only with
-// MPI.
+// Opens the output on rank 0; null on the others. Collective over the job.
+inline std::unique_ptr<Output> open_output(const std::string& path) {
+  std::unique_ptr<Output> output;
+  on_first_rank([&] { output = std::make_unique<Output>(path); });
+  return output;
+}
+
+// Returns the greatest number of all ranks. Collective over the job.
+std::int64_t greatest(std::int64_t number);
+
+// Gathers one text per rank, on rank 0; empty on the others. Collective over the job.
 std::vector<std::string> gather_texts(const std::string& own);
 
 // A library that rankmesh uses. If it was not found, the version is empty and why_not has the

@@ -11,8 +11,9 @@
 
 #include "launcher.hpp"
 #include "rankmesh/base/launcher.hpp"
-#include "rankmesh/helpers/libraries.hpp"
+#include "rankmesh/device/libraries.hpp"
 #include "rankmesh/mpi/error.hpp"
+#include "rankmesh/mpi/node.hpp"
 #include "rankmesh/rankmesh.hpp"
 
 namespace meshinfo {
@@ -122,7 +123,7 @@ std::optional<rankmesh::RouteExplanation> explain_route(rankmesh::Mesh& mesh,
 // together have less than 2^31 bytes.
 std::vector<std::string> gather_texts(const std::string& own) {
   const MPI_Comm comm = MPI_COMM_WORLD;
-  constexpr std::size_t most_bytes = std::size_t{512} << 10;
+  constexpr std::size_t most_bytes = std::size_t{520} << 10;  // a record is smaller
   constexpr int block = 4000;
   if (own.size() > most_bytes)
     throw rankmesh::UsageError{fmt::format("the facts of a rank have {} bytes", own.size()),
@@ -231,24 +232,32 @@ int Job::agree(int status) {
   return status;
 }
 
-std::unique_ptr<Output> open_output(const std::string& path) {
-  std::unique_ptr<Output> output;
+bool Job::starts_node() {
+  start();
+  const rankmesh::mpi::CommunicatorView world{MPI_COMM_WORLD};
+  return rankmesh::mpi::discover_nodes(world).local_rank(rankmesh::Rank{state_->rank}) == 0;
+}
+
+void on_first_rank(const std::function<void()>& run) {
   std::exception_ptr failure;
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  if (rank == 0) {
-    try {
-      output = std::make_unique<Output>(path);
-    } catch (const rankmesh::Error&) {
-      failure = std::current_exception();
-    }
+  try {
+    if (rank == 0) run();
+  } catch (const rankmesh::Error&) {
+    failure = std::current_exception();
   }
-  int is_open = failure == nullptr;
-  check(MPI_Bcast(&is_open, 1, MPI_INT, 0, MPI_COMM_WORLD), "MPI_Bcast");
+  int has_failed = failure != nullptr;
+  check(MPI_Bcast(&has_failed, 1, MPI_INT, 0, MPI_COMM_WORLD), "MPI_Bcast");
   if (failure) std::rethrow_exception(failure);
-  if (is_open == 0)
+  if (has_failed != 0)
     throw rankmesh::UsageError{"rank 0 cannot open the output", "see the message of rank 0"};
-  return output;
+}
+
+std::int64_t greatest(std::int64_t number) {
+  std::int64_t result = 0;
+  check(MPI_Allreduce(&number, &result, 1, MPI_INT64_T, MPI_MAX, MPI_COMM_WORLD), "MPI_Allreduce");
+  return result;
 }
 
 std::vector<Component> components() {

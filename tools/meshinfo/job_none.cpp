@@ -6,7 +6,6 @@
 #include "launcher.hpp"
 #include "nccl_log.hpp"
 #include "rankmesh/base/error.hpp"
-#include "trace.hpp"
 #include "transfer_run.hpp"
 
 namespace meshinfo {
@@ -52,17 +51,16 @@ TransferRun run_transfer(const OpenMesh&, const rankmesh::TransferPlan&) { retur
 rankmesh::report::Document tune(const rankmesh::MeshPlan&, const BenchOptions&, const BenchPlan&) {
   return {};
 }
-std::unique_ptr<Output> open_output(const std::string& path) {
-  return std::make_unique<Output>(path);
-}
+std::vector<std::string> gather_texts(const std::string& own) { return {own}; }
 
-bool collect(const TraceOptions& options) {
-  if (is_in_job())
-    throw rankmesh::UsageError{
-        "this meshinfo was built without MPI and cannot collect from the nodes of a job",
-        "start it without mpirun on each node, with a folder for each"};
-  collect_here(options);
-  return true;
+void on_first_rank(const std::function<void()>& run) { run(); }
+
+std::int64_t greatest(std::int64_t number) { return number; }
+
+bool Job::starts_node() {
+  throw rankmesh::UsageError{
+      "this meshinfo was built without MPI and cannot collect from the nodes of a job",
+      "start it without mpirun on each node, with a folder for each"};
 }
 
 std::vector<Component> components() {

@@ -100,12 +100,6 @@ std::string commands_text(const CommandModel& command) {
   return text;
 }
 
-void write_page(const std::string& path, const std::string& text) {
-  Output output{path};
-  output.write(text);
-  output.finish();
-}
-
 // The present date, or the release date of the sources if the packager has set it.
 std::string date_text() {
   const char* release = std::getenv("SOURCE_DATE_EPOCH");
@@ -140,7 +134,7 @@ std::string manual_page(const CommandModel& command) {
 
 // Writes the pages of a command and of all commands below it.
 void write_pages(const CommandModel& command, const std::string& folder) {
-  write_page(fmt::format("{}/{}.1", folder, page_of(command)), manual_page(command));
+  write_file(fmt::format("{}/{}.1", folder, page_of(command)), manual_page(command));
   for (const CommandModel& below : command.commands) write_pages(below, folder);
 }
 

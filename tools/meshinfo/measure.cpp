@@ -1,19 +1,141 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// One measurement of bench and tune, on one group.
 #include "measure.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <type_traits>
 
-#include "bench_case.hpp"
 #include "rankmesh/base/narrow_float.hpp"
 #include "rankmesh/mpi/error.hpp"
 
 namespace meshinfo {
 
+using rankmesh::Extent;
 using rankmesh::GroupCoordinator;
+using rankmesh::InPlace;
 using rankmesh::MemoryKind;
 using rankmesh::Operation;
 using rankmesh::RankInGroup;
+using rankmesh::ReduceOp;
 using rankmesh::StreamRef;
+
+CaseSize size_of(const BenchCase& work, std::int64_t group_size) {
+  if (!has_data(work.operation)) return {0, 0};
+  const auto width = static_cast<std::int64_t>(rankmesh::size_of(work.type));
+  const std::int64_t blocks = has_v_form(work.operation) ? group_size : 1;
+  const std::int64_t count = std::max<std::int64_t>(1, work.bytes / (width * blocks));
+  return {count, count * blocks * width};
+}
+
+bool has_form(const BenchCase& work, bool in_place) {
+  const rankmesh::OperationFacts& facts = facts_of(work.operation);
+  if (facts.in == Extent::none) return in_place == (facts.out != Extent::none);
+  if (!in_place) return true;
+  if (facts.in_place == InPlace::block_of_input_on_device) return work.memory == MemoryKind::device;
+  // NCCL's all_to_all would overwrite what it has yet to send.
+  return work.operation != Operation::all_to_all || work.memory == MemoryKind::host;
+}
+
+Operands operands_of(const BenchCase& work, bool in_place, std::int64_t rank_in_group,
+                     std::int64_t group_size) {
+  const rankmesh::OperationFacts& facts = facts_of(work.operation);
+  const std::int64_t count = size_of(work, group_size).count;
+  const auto elements = [&](Extent extent) {
+    return extent == Extent::none ? 0 : extent == Extent::block ? count : count * group_size;
+  };
+  Operands operands{{0, 0, elements(facts.in)}, {1, 0, elements(facts.out)}};
+  if (facts.in == Extent::none) return {{}, operands.out};
+  // Rooted operations are in place on the root alone.
+  if (!in_place || (has_root(work.operation) && rank_in_group != work.root)) return operands;
+  operands.in.buffer = 1;
+  if (facts.in_place == InPlace::block_of_output) operands.in.offset = rank_in_group * count;
+  if (scatters(work.operation)) operands.out.offset = rank_in_group * count;
+  return operands;
+}
+
+namespace {
+
+// 1 or 2: sums stay exact in every type, and products are powers of two.
+double value(std::int64_t member, std::int64_t index) {
+  return static_cast<double>(1 + (member * 5 + index * 3 + index / 7) % 2);
+}
+
+double reduced(ReduceOp reduction, std::int64_t members, std::int64_t index) {
+  double result = value(0, index);
+  for (std::int64_t m = 1; m < members; ++m) {
+    const double other = value(m, index);
+    if (reduction == ReduceOp::prod)
+      result *= other;
+    else if (reduction == ReduceOp::min)
+      result = std::min(result, other);
+    else if (reduction == ReduceOp::max)
+      result = std::max(result, other);
+    else  // sum and avg
+      result += other;
+  }
+  return reduction == ReduceOp::avg ? result / static_cast<double>(members) : result;
+}
+
+// The value at `index` of a rank's output.
+double expected(const BenchCase& work, std::int64_t self, std::int64_t size, std::int64_t block,
+                std::int64_t index) {
+  switch (work.operation) {
+    case Operation::broadcast:
+      return value(work.root, index);
+    case Operation::reduce:
+    case Operation::all_reduce:
+      return reduced(work.reduction, size, index);
+    case Operation::all_gather:
+    case Operation::gather:
+      return value(index / block, index % block);
+    case Operation::reduce_scatter:
+      return reduced(work.reduction, size, self * block + index);
+    case Operation::scatter:
+      return value(work.root, self * block + index);
+    case Operation::all_to_all:
+      return value(index / block, self * block + index % block);
+    default:
+      return 0;
+  }
+}
+
+template <class T>
+bool is_close(T found, double wanted) {
+  if constexpr (std::is_integral_v<T>) return static_cast<double>(found) == std::trunc(wanted);
+  double tolerance = 0.02;  // float16 and bfloat16
+  if (std::is_floating_point_v<T>) tolerance = 1e-5;
+  if (sizeof(T) == 1) tolerance = 0.15;
+  const auto number = static_cast<double>(static_cast<float>(found));
+  return std::abs(number - wanted) <= tolerance * wanted;
+}
+
+}  // namespace
+
+void store_input(rankmesh::DataType type, std::byte* to, std::int64_t count, std::int64_t member) {
+  visit(type, [&]<class T>(std::type_identity<T>) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      const T stored{static_cast<T>(static_cast<float>(value(member, i)))};
+      std::memcpy(to + i * static_cast<std::int64_t>(sizeof(T)), &stored, sizeof(T));
+    }
+  });
+}
+
+std::int64_t count_wrong(const BenchCase& work, const std::byte* results, std::int64_t count,
+                         std::int64_t rank_in_group, std::int64_t group_size) {
+  if (!has_output(work.operation, rank_in_group == work.root)) return 0;
+  const std::int64_t block = size_of(work, group_size).count;
+  std::int64_t wrong = 0;
+  visit(work.type, [&]<class T>(std::type_identity<T>) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      T found;
+      std::memcpy(&found, results + i * static_cast<std::int64_t>(sizeof(T)), sizeof(T));
+      if (!is_close(found, expected(work, rank_in_group, group_size, block, i))) ++wrong;
+    }
+  });
+  return wrong;
+}
 
 namespace {
 

@@ -2,14 +2,54 @@
 // Times and checks operations on one group, for bench and tune. Built only with MPI.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
-#include "bench_case.hpp"
 #include "rankmesh/device/device_buffer.hpp"
 #include "rankmesh/rankmesh.hpp"
 
 namespace meshinfo {
+
+// One measurement: an operation on so many bytes, the memory that each rank's call uses, the values
+// that it carries, and the check of its results.
+struct BenchCase {
+  rankmesh::Operation operation = rankmesh::Operation::all_reduce;
+  rankmesh::DataType type = rankmesh::DataType::float32;
+  rankmesh::ReduceOp reduction = rankmesh::ReduceOp::sum;
+  rankmesh::MemoryKind memory = rankmesh::MemoryKind::host;
+  std::int64_t bytes = 8;  // of a rank's larger buffer; rounded to whole blocks
+  std::int64_t root = 0;
+};
+
+// Elements of a block, and bytes of the larger buffer.
+struct CaseSize {
+  std::int64_t count, bytes;
+};
+CaseSize size_of(const BenchCase& work, std::int64_t group_size);
+
+// Whether the operation has the form: broadcast is always in place, other operations never.
+bool has_form(const BenchCase& work, bool in_place);
+
+// Elements of buffer 0 (the input) or of buffer 1 (the output; in place it is both).
+struct Part {
+  int buffer = 0;
+  std::int64_t offset = 0, count = 0;
+};
+// The memory that a call reads and writes.
+struct Operands {
+  Part in, out;
+};
+Operands operands_of(const BenchCase& work, bool in_place, std::int64_t rank_in_group,
+                     std::int64_t group_size);
+
+// Stores the values that a member contributes.
+void store_input(rankmesh::DataType type, std::byte* to, std::int64_t count, std::int64_t member);
+
+// Returns how many elements of a rank's result differ from a plain computation. Averages and half
+// types may be rounded.
+std::int64_t count_wrong(const BenchCase& work, const std::byte* results, std::int64_t count,
+                         std::int64_t rank_in_group, std::int64_t group_size);
 
 // The buffers of a rank, large enough for the largest case.
 class Measure {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The subcommands of meshinfo, one file each, and the state of one run.
+// The subcommands of meshinfo, and the state of one run.
 #pragma once
-
-#include <exception>
 
 #include <CLI/CLI.hpp>
 
@@ -21,31 +19,12 @@ struct Program {
   Job job;
 };
 
-// Prints `meshinfo: message` and the hint line to standard error, on the printing rank only.
-// Returns wrong_usage.
-int fail(const std::exception& error);
-
-void add_show(CLI::App& app, Program& program);
-void add_rank(CLI::App& app, Program& program);
-void add_describe(CLI::App& app, Program& program);
-void add_groups(CLI::App& app, Program& program);
-void add_count(CLI::App& app, Program& program);
-void add_diff(CLI::App& app, Program& program);
-void add_explain(CLI::App& app, Program& program);
-void add_routes(CLI::App& app, Program& program);
-void add_bench(CLI::App& app, Program& program);
-void add_trace(CLI::App& app, Program& program);
-void add_doctor(CLI::App& app, Program& program);
-void add_tune(CLI::App& app, Program& program);
-void add_check(CLI::App& app, Program& program);
-void add_estimate(CLI::App& app, Program& program);
-void add_emit(CLI::App& app, Program& program);
-void add_plan(CLI::App& app, Program& program);
-void add_search(CLI::App& app, Program& program);
-void add_shrink(CLI::App& app, Program& program);
-void add_transfer(CLI::App& app, Program& program);
-void add_convert(CLI::App& app, Program& program);
-void add_presets(CLI::App& app, Program& program);
-void add_version(CLI::App& app, Program& program);
+// Each adds a command.
+using AddCommand = void(CLI::App& app, Program& program);
+AddCommand add_show, add_rank, add_describe, add_groups, add_count, add_diff, add_explain,
+    add_routes;
+AddCommand add_bench, add_trace, add_doctor, add_tune, add_check, add_estimate, add_plan, add_emit,
+    add_search;
+AddCommand add_shrink, add_transfer, add_convert, add_presets, add_version;
 
 }  // namespace meshinfo

@@ -9,7 +9,6 @@
 #include <system_error>
 #include <utility>
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
@@ -24,26 +23,18 @@ namespace meshinfo {
 using rankmesh::UsageError;
 using rankmesh::report::Format;
 
-void OutputOptions::add_to(CLI::App& command, const std::string& flags) {
-  add_format_to(command);
-  add_path_to(command, flags, "write to a file, whose extension picks the format");
-}
-
-void OutputOptions::add_format_to(CLI::App& command, const std::vector<std::string>& more) {
+void OutputOptions::add_to(CLI::App& command, const std::vector<std::string>& more,
+                           const std::string& path_description, const std::string& flags) {
   std::vector<std::string> formats{"text", "json", "csv"};
   formats.insert(formats.end(), more.begin(), more.end());
   if (has_pictures) formats.insert(formats.end(), {"svg", "html"});
   command.add_option("--format", format, fmt::format("{}", fmt::join(formats, ", ")))
       ->type_name("FORMAT")
       ->check(CLI::IsMember(formats));
-}
-
-void OutputOptions::add_path_to(CLI::App& command, const std::string& flags,
-                                const std::string& description) {
   command
       .add_option_function<std::string>(
           flags, [this](const std::string& text) { set_path(text); },
-          description + "; - is standard output; wide prints without regard to the terminal")
+          path_description + "; - is standard output; wide prints without regard to the terminal")
       ->type_name("FILE");
 }
 
@@ -108,26 +99,6 @@ constexpr double long_time = 1;  // seconds of writing after which progress is s
 
 }  // namespace
 
-namespace {
-
-// Opens a file without a name in the folder of the path, so that no incomplete file remains,
-// regardless of how the process ends. Network file systems do not support this; the result is then
-// null.
-std::FILE* open_nameless(const std::string& path) {
-  std::string folder = std::filesystem::path{path}.parent_path().string();
-  if (folder.empty()) folder = ".";
-  const int file = open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
-  return file < 0 ? nullptr : fdopen(file, "w");
-}
-
-// Gives a nameless file its name.
-bool name_file(std::FILE* file, const std::string& name) {
-  const std::string here = fmt::format("/proc/self/fd/{}", fileno(file));
-  return linkat(AT_FDCWD, here.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0;
-}
-
-}  // namespace
-
 // Only a plain file is replaced. A device and a pipe are written to, and a link is followed.
 Output::Output(const std::string& path) : path_{path}, file_{stdout} {
   namespace fs = std::filesystem;
@@ -136,20 +107,15 @@ Output::Output(const std::string& path) : path_{path}, file_{stdout} {
   if (fs::is_symlink(path_, error)) path_ = fs::weakly_canonical(path_, error).string();
   if (fs::is_directory(path_, error)) refuse_path(path_, std::strerror(EISDIR));
   const bool is_special = fs::exists(path_, error) && !fs::is_regular_file(path_, error);
-  if (!is_special) {
-    temporary_ = fmt::format("{}.{}.tmp", path_, getpid());
-    file_ = open_nameless(path_);
-    is_nameless_ = file_ != nullptr;
-    if (is_nameless_) return;
-    remove_if_interrupted(temporary_);
-  }
+  if (!is_special) temporary_ = fmt::format("{}.{}.tmp", path_, getpid());
+  remove_if_interrupted(temporary_);
   file_ = std::fopen((is_special ? path_ : temporary_).c_str(), "w");
   if (file_ == nullptr) refuse_path(path_, std::strerror(errno));
 }
 
 Output::~Output() {
   if (file_ != nullptr && file_ != stdout) std::fclose(file_);
-  if (temporary_.empty() || is_nameless_) return;
+  if (temporary_.empty()) return;
   std::remove(temporary_.c_str());
   remove_if_interrupted("");
 }
@@ -168,16 +134,17 @@ void Output::write(std::string_view text) {
 void Output::finish() {
   check(std::fflush(file_) == 0);
   if (file_ == stdout) return;
-  if (is_nameless_) {
-    remove_if_interrupted(temporary_);
-    if (!name_file(file_, temporary_)) refuse_path(path_, std::strerror(errno));
-    is_nameless_ = false;
-  }
   check(std::fclose(std::exchange(file_, nullptr)) == 0);
   if (temporary_.empty()) return;
   if (std::rename(temporary_.c_str(), path_.c_str()) != 0) refuse_path(path_, std::strerror(errno));
   temporary_.clear();
   remove_if_interrupted("");
+}
+
+void write_file(const std::string& path, std::string_view text) {
+  Output output{path};
+  output.write(text);
+  output.finish();
 }
 
 void print(const rankmesh::report::Document& document, const OutputOptions& options,

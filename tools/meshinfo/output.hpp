@@ -21,11 +21,13 @@ struct OutputOptions {
   bool is_wide = false;       // -o wide: the terminal's width is ignored
   bool has_pictures = false;  // the command's documents can be drawn: svg and html
 
-  // Adds --format and the path, whose flags are given.
-  void add_to(CLI::App& command, const std::string& flags = "-o,--output");
+  // Adds --format and the path.
   // @param more  formats beside text, json and csv.
-  void add_format_to(CLI::App& command, const std::vector<std::string>& more = {});
-  void add_path_to(CLI::App& command, const std::string& flags, const std::string& description);
+  void add_to(
+      CLI::App& command, const std::vector<std::string>& more = {},
+      const std::string& path_description = "write to a file, whose extension picks the format",
+      const std::string& flags = "-o,--output");
+
   // Stores a path. "-" is standard output, and "wide" is standard output in full width.
   void set_path(const std::string& text);
   // Adds --json and --csv. The options must live as long as the command.
@@ -41,9 +43,9 @@ struct OutputOptions {
 };
 
 // The file or the standard output that a report goes to. A closed pipe ends the program quietly
-// with status 0. A file is written without a name, or under a temporary name if the file system
-// does not support files without a name. It gets its name at the end. Therefore the file is never
-// incomplete, even if a signal ends the process. A device or a pipe is written directly.
+// with status 0. A file is written under a temporary name, and gets its name at the end, so it is
+// never incomplete; a signal that ends the process removes it. A device or a pipe is written
+// directly.
 class Output {
  public:
   explicit Output(const std::string& path);
@@ -57,10 +59,12 @@ class Output {
   void check(bool written) const;
 
   std::string path_;
-  std::string temporary_;     // empty if the output is written directly
-  bool is_nameless_ = false;  // the file gets the temporary name at the end
+  std::string temporary_;  // empty if the output is written directly
   std::FILE* file_;
 };
+
+// Writes a text to a file, or to the standard output if the path is empty.
+void write_file(const std::string& path, std::string_view text);
 
 // Writes the document in the chosen form. If this takes more than a second, the amount is shown on
 // the user's terminal, unless the output goes there.

@@ -10,10 +10,11 @@
 #include <fmt/format.h>
 
 #include "command.hpp"
-#include "launcher.hpp"
 #include "rankmesh/base/error.hpp"
+#include "rankmesh/record/alignment.hpp"
 #include "rankmesh/record/other_meshes.hpp"
 #include "report/reports.hpp"
+#include "report/timeline.hpp"
 
 namespace meshinfo {
 
@@ -71,13 +72,31 @@ Records read_records(const TraceOptions& options) {
 
 namespace {
 
-std::vector<Records> by_mesh(const Records& records) {
-  std::vector<Records> meshes;
-  for (const record::Record& record : records) {
-    if (meshes.empty() || meshes.back().front().mesh_key != record.mesh_key) meshes.emplace_back();
-    meshes.back().push_back(record);
-  }
-  return meshes;
+constexpr std::string_view page_ending = ".html";
+
+// Whether the path names a timeline.
+bool is_timeline(const std::string& path) {
+  return path.ends_with(".trace.json") || path.ends_with(page_ending);
+}
+
+// Writes the timeline of one mesh to a file.
+void write_timeline(const std::vector<Records>& meshes, const record::Diagnosis& diagnosis,
+                    const std::string& path) {
+  if (meshes.size() > 1)
+    throw UsageError{"the records belong to several meshes, and a timeline shows one",
+                     fmt::format("choose one with --mesh, for example --mesh {:016x}",
+                                 meshes[1].front().mesh_key)};
+  const Records aligned = record::align(meshes.front());
+  std::vector<std::string> sentences;
+  for (const Finding& finding : diagnosis.findings)
+    sentences.push_back(fmt::format("{}: {}", to_string(finding.severity), finding.text));
+  Output output{path};
+  const auto write = [&](std::string_view text) { output.write(text); };
+  if (path.ends_with(page_ending))
+    rankmesh::report::write_html(write, aligned, sentences);
+  else
+    rankmesh::report::write_trace_events(write, aligned);
+  output.finish();
 }
 
 bool is_trouble(const Finding& finding) { return finding.severity != Finding::Severity::note; }
@@ -89,16 +108,15 @@ int print_trace(const TraceOptions& options) {
   if (!timeline.empty()) output.path.clear();
   static_cast<void>(output.chosen_format());  // a wrong ending is refused before the work
   const Records records = read_records(options);
+  const std::vector<Records> meshes = record::by_mesh(records);
   bool has_trouble = false;
   std::vector<record::Diagnosis> diagnoses;
-  for (const Records& mesh : by_mesh(records)) {
+  for (const Records& mesh : meshes) {
     diagnoses.push_back(record::diagnose(mesh));
     if (std::ranges::any_of(diagnoses.back().findings, is_trouble)) has_trouble = true;
   }
-  if (!timeline.empty()) write_timeline(records, diagnoses.front(), timeline);
-  print(diagnoses.size() == 1 ? rankmesh::report::trace(records, diagnoses.front())
-                              : rankmesh::report::trace(records),
-        output);
+  if (!timeline.empty()) write_timeline(meshes, diagnoses.front(), timeline);
+  print(rankmesh::report::trace(meshes, diagnoses), output);
   return has_trouble ? check_failed : ok;
 }
 
@@ -109,7 +127,7 @@ void refuse_empty(const CLI::App& command, const char* name, const std::string& 
                      "is a variable of the shell not set?"};
 }
 
-int run_trace(TraceOptions options, Job&) {
+int run_trace(TraceOptions options, Job& job) {
   for (const auto& [name, value] :
        {std::pair{"PID|DIR", &options.target}, std::pair{"--collect", &options.collect},
         std::pair{"--mesh", &options.mesh}})
@@ -118,11 +136,10 @@ int run_trace(TraceOptions options, Job&) {
     throw UsageError{"--follow prints to the standard output only",
                      "leave --collect and -o out, or leave --follow out"};
   if (!options.collect.empty()) {
-    if (!collect(options)) return ok;
+    collect(options, job);
     options.target = options.collect;
-  } else if (!is_printing_rank()) {
-    return ok;
   }
+  if (!job.prints()) return ok;
   if (!options.interval) return print_trace(options);
   follow(options);
   return ok;
@@ -160,9 +177,8 @@ void add_trace(CLI::App& app, Program& program) {
   add_word(command, "--collect", options.collect, "FOLDER",
            "copy the records of all nodes into this folder first; start with mpirun, one "
            "process per node");
-  options.output.add_format_to(command);
-  options.output.add_path_to(
-      command, "-o,--output",
+  options.output.add_to(
+      command, {},
       "write to a file; its extension picks the format. FILE.trace.json (for Perfetto) and "
       "FILE.html get a timeline, and the trace is printed too");
   options.output.add_short_formats_to(command);

@@ -2,11 +2,11 @@
 #include "traffic.hpp"
 
 #include <algorithm>
-#include <charconv>
 
 #include <fmt/format.h>
 
 #include "arguments.hpp"
+#include "rankmesh/base/detail/parse.hpp"
 #include "rankmesh/base/detail/read_file.hpp"
 #include "rankmesh/base/error.hpp"
 #include "search/hugging_face.hpp"
@@ -29,12 +29,11 @@ FamilyTraffic read_volume(const std::string& text) {
   FamilyTraffic result{text.substr(0, equals), 0, Pattern::ring};
   result.pattern = rankmesh::usual_pattern(result.name);
   const std::size_t colon = text.find(':', equals);
-  const std::string number = text.substr(equals + 1, colon - equals - 1);
-  double bytes = 0;  // 237e9 is easier to write than its digits
-  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), bytes);
-  if (error != std::errc{} || end != number.data() + number.size() || !(bytes >= 0) || bytes > 1e17)
-    refuse_volume(text);
-  result.bytes = static_cast<std::int64_t>(bytes);
+  // 237e9 is easier to write than its digits.
+  const auto bytes =
+      rankmesh::detail::parse_number<double>(text.substr(equals + 1, colon - equals - 1));
+  if (!bytes || !(*bytes >= 0) || *bytes > 1e17) refuse_volume(text);
+  result.bytes = static_cast<std::int64_t>(*bytes);
   if (colon == std::string::npos) return result;
   const std::string name = text.substr(colon + 1);
   for (const Pattern pattern : {Pattern::ring, Pattern::tree, Pattern::all_to_all, Pattern::chain})

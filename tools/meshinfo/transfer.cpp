@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
-#include <charconv>
 #include <memory>
 #include <optional>
 
@@ -8,6 +7,7 @@
 
 #include "command.hpp"
 #include "launcher.hpp"
+#include "rankmesh/base/detail/parse.hpp"
 #include "rankmesh/base/detail/read_file.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/transfer/relabel.hpp"
@@ -21,7 +21,6 @@ namespace {
 
 using rankmesh::LayoutRules;
 using rankmesh::TensorTransfer;
-using rankmesh::UsageError;
 
 struct TransferArguments {
   std::string from, to;
@@ -38,7 +37,7 @@ std::string read_text(const std::string& path, const char* element) {
   auto text = rankmesh::detail::read_file(path);
   if (!text)
     throw UsageError{fmt::format("cannot read the {} '{}'", element, path),
-                     "give a TOML file, see docs/transfer.md"};
+                     "give a TOML file, see docs/redistribution.md"};
   return *std::move(text);
 }
 
@@ -72,16 +71,12 @@ std::vector<TensorTransfer> read_tensors(const TransferArguments& options) {
 // Reads numbers that are separated by commas.
 std::vector<std::int64_t> read_element(const std::string& text) {
   std::vector<std::int64_t> index;
-  const char* at = text.data();
-  const char* const end = at + text.size();
-  while (at != end) {
-    std::int64_t number = 0;
-    const auto [next, error] = std::from_chars(at, end, number);
-    if (error != std::errc{} || (next != end && (*next != ',' || next + 1 == end)))
+  for (const std::string_view part : rankmesh::detail::split(text, ',')) {
+    const auto number = rankmesh::detail::parse_number(part);
+    if (!number)
       throw UsageError{fmt::format("'{:.40}' is not an element", text),
                        "write one index per axis, such as 3,17"};
-    index.push_back(number);
-    at = next == end ? end : next + 1;
+    index.push_back(*number);
   }
   return index;
 }
@@ -120,7 +115,7 @@ int transfer(const TransferArguments& options, Job& job) {
     world = std::max({world, tensor.from.ranks().highest().value() + 1,
                       tensor.to.ranks().highest().value() + 1});
   const auto machine = options.machine.machine(world);
-  const rankmesh::Machine* const known = machine ? &*machine : nullptr;
+  const rankmesh::Machine* const known = pointer_to(machine);
   std::optional<rankmesh::Relabelling> relabelling;
   if (options.is_relabelled) {
     relabelling = relabel(tensors, {.machine = known});
@@ -131,14 +126,12 @@ int transfer(const TransferArguments& options, Job& job) {
   if (options.element.empty()) {
     const TransferRun result = options.is_run ? run(plan, job) : TransferRun{};
     if (!job.prints()) return ok;
-    auto document = rankmesh::report::transfer(plan, known, relabelling ? &*relabelling : nullptr);
+    auto document = rankmesh::report::transfer(plan, known, pointer_to(relabelling));
     if (options.is_run) add_run(result, plan.volume().moved_bytes, document);
     print(document, options.output);
     return result.wrong == 0 ? ok : check_failed;
   }
-  Output output{options.output.path};
-  output.write(plan.explain(0, read_element(options.element)));
-  output.finish();
+  write_file(options.output.path, plan.explain(0, read_element(options.element)));
   return ok;
 }
 

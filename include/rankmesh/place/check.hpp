@@ -8,21 +8,17 @@
 #include <string_view>
 #include <vector>
 
+#include "rankmesh/base/severity.hpp"
 #include "rankmesh/export.hpp"
 #include "rankmesh/layout/mesh_plan.hpp"
 #include "rankmesh/machine/machine.hpp"
 
 namespace rankmesh {
 
-enum class Severity : std::uint8_t { note, warning, error };
-
-[[nodiscard]] RANKMESH_API std::string_view to_string(Severity severity);
-
 /// A rule. Its id stays the same in all releases, so mesh files can silence it.
 struct PlacementRule {
-  std::string_view id;       ///< for example `leaves-domain`
-  Severity severity;         ///< how serious its findings are
-  std::string_view summary;  ///< what the rule reports
+  std::string_view id;  ///< for example `leaves-domain`
+  Severity severity;    ///< how serious its findings are
 };
 
 /// Returns all rules.

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "rankmesh/base/severity.hpp"
 #include "rankmesh/export.hpp"
 #include "rankmesh/layout/rank_set.hpp"
 #include "rankmesh/record/record.hpp"
@@ -67,13 +68,9 @@ struct Finding {
     no_record,        ///< Ranks have no record.
     progress,         ///< No rank waits for another rank.
   };
-  /// How serious a finding is.
-  enum class Severity : std::uint8_t {
-    error,    ///< The program is wrong, or the job cannot continue.
-    warning,  ///< The program is probably wrong, or the job probably cannot continue.
-    note,     ///< Nothing shows that anything is wrong, for example a short wait for a rank that
-              ///< computes.
-  };
+  /// An error: the program is wrong. A warning: it is probably wrong. A note: nothing shows that
+  /// anything is wrong, for example a short wait for a rank that computes.
+  using Severity = rankmesh::Severity;
   Kind kind = Kind::progress;          ///< What the finding is about.
   Severity severity = Severity::note;  ///< How serious it is.
   std::string text{};  ///< The finding in whole sentences, with a full stop at the end.
@@ -136,8 +133,6 @@ struct Diagnosis {
 /// Returns the name of a value as it appears in reports, for example `missing_call`, `error`,
 /// `outside` or `stopped`.
 [[nodiscard]] RANKMESH_API std::string_view to_string(Finding::Kind kind);
-/// Returns the severity as a word.
-[[nodiscard]] RANKMESH_API std::string_view to_string(Finding::Severity severity);
 /// Returns the activity as a word.
 [[nodiscard]] RANKMESH_API std::string_view to_string(Activity activity);
 /// Returns the state of the process as a word.

@@ -46,6 +46,10 @@ struct Records {
   std::vector<Record> records;       ///< In the order of their meshes (by opening) and ranks.
   std::vector<std::string> remarks;  ///< One sentence for each source that could not be read.
 };
+/// Returns the records of each mesh, in the order of their ranks. The mesh that was opened first
+/// comes first.
+[[nodiscard]] RANKMESH_API std::vector<std::vector<Record>> by_mesh(std::vector<Record> records);
+
 /// Reads all records.
 /// @throws UsageError, DataError if no record can be read. The exception is the one that the first
 /// source has caused.

@@ -3,6 +3,7 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
+#include "base/detail/private_api.hpp"
 #include "device/kernels/expert_rows.hpp"
 #include "device/kernels/launch.cuh"
 #include "device/kernels/load.hpp"
@@ -118,7 +119,7 @@ void start_with(const WeightedSum& work, StreamRef stream) {
 
 }  // namespace
 
-void launch(const GatherRows& work, StreamRef stream) {
+RANKMESH_PRIVATE_API void launch(const GatherRows& work, StreamRef stream) {
   if (work.rows == 0 || work.row_bytes == 0) return;
   if (fits<uint4>(work))
     start_with<uint4>(work, stream);
@@ -128,7 +129,7 @@ void launch(const GatherRows& work, StreamRef stream) {
     start_with<std::uint8_t>(work, stream);
 }
 
-void launch(const WeightedSum& work, StreamRef stream) {
+RANKMESH_PRIVATE_API void launch(const WeightedSum& work, StreamRef stream) {
   if (work.tokens == 0 || work.row_elements == 0) return;
   if (work.type == DataType::float32)
     start_with<float>(work, stream);

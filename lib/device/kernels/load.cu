@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "device/kernels/load.hpp"
 
+#include "base/detail/private_api.hpp"
+
 namespace rankmesh::device {
 
-bool has_kernels() noexcept { return true; }
+RANKMESH_PRIVATE_API bool has_kernels() noexcept { return true; }
 
 void load_kernels() noexcept {
   load_expert_rows();

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/detail/private_api.hpp"
 #include "device/kernels/launch.cuh"
 #include "device/kernels/load.hpp"
 
@@ -85,7 +86,7 @@ class Launches {
 
 }  // namespace
 
-void launch(std::span<const RowsToMove> lists, StreamRef stream) {
+RANKMESH_PRIVATE_API void launch(std::span<const RowsToMove> lists, StreamRef stream) {
   Launches<uint4> widest{stream};
   Launches<std::uint32_t> words{stream};
   Launches<std::uint16_t> pairs{stream};

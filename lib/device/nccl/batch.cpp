@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "rankmesh/device/stream.hpp"
+#include "wait/detail/control_plane.hpp"
 
 namespace rankmesh::nccl {
 
@@ -82,7 +83,7 @@ void Batch::issue(Deadline::Duration limit) {
   library_->check(code, "ncclGroupEnd");
   if (code != ncclInProgress) return;
   const Deadline deadline{limit};
-  for (const Communicator* comm : members_) comm->wait_until_ready(deadline);
+  for (const Communicator* comm : members_) comm->wait_until_ready(deadline, control_->lock);
 }
 
 }  // namespace rankmesh::nccl

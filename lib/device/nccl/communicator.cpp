@@ -11,6 +11,7 @@
 #include "rankmesh/device/nccl/abort.hpp"
 #include "rankmesh/device/nccl/mode.hpp"
 #include "rankmesh/wait/backoff.hpp"
+#include "wait/detail/progress.hpp"
 
 namespace rankmesh::nccl {
 Communicator::Communicator(const Library& library, ncclComm_t native, std::string name, bool owned)
@@ -127,7 +128,9 @@ bool Communicator::is_ready() const {
   return true;
 }
 
-void Communicator::wait_until_ready(const Deadline& deadline) const {
+void Communicator::wait_until_ready(const Deadline& deadline,
+                                    rankmesh::detail::MeshLock* mesh) const {
+  const rankmesh::detail::AtPoll at_poll{mesh};
   if (!poll_until([&] { return is_ready(); }, deadline))
     throw TimeoutError{fmt::format("NCCL's call on '{}' is still in progress after {} s", name(),
                                    deadline.seconds()),
@@ -138,11 +141,13 @@ void Communicator::wait_until_ready(const Deadline& deadline) const {
 void Communicator::require_whole() const {
   if (native() == nullptr) [[unlikely]] {
     const std::lock_guard lock{native_->mutex};
-    if (!native_->why_aborted.empty())
+    constexpr auto hint = "end the program, or open a new mesh on the ranks that are left";
+    const std::optional<std::string>& why = native_->why_aborted;
+    if (why && why->empty())
+      throw ClosedError{fmt::format("the communicator of '{}' was aborted", name()), hint};
+    if (why)
       throw TimeoutError{
-          fmt::format("the communicator of '{}' was aborted: {}", name(), native_->why_aborted),
-          "end the program, or open a new mesh on the ranks that are left",
-          {}};
+          fmt::format("the communicator of '{}' was aborted: {}", name(), *why), hint, {}};
   }
   if (family_ == nullptr || family_->aborted.empty()) [[likely]]
     return;

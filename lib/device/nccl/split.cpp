@@ -69,11 +69,12 @@ void make_blocking(std::span<const BlockingRequest> requests, WaitMonitor& monit
   participants.verify("the blocking NCCL communicators", failure);
 }
 
-void release(std::span<const std::unique_ptr<Communicator>> originals, const Deadline& deadline) {
+void release(std::span<const std::unique_ptr<Communicator>> originals, const Deadline& deadline,
+             rankmesh::detail::MeshLock* mesh) {
   std::vector<Communicator*> comms;
   for (const auto& comm : originals) comms.push_back(comm.get());
   Communicator::finalize(comms);
-  for (const auto& comm : originals) comm->wait_until_ready(deadline);
+  for (const auto& comm : originals) comm->wait_until_ready(deadline, mesh);
   for (const auto& comm : originals) comm->destroy();
 }
 

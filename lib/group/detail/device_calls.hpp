@@ -44,6 +44,8 @@ class DeviceCalls {
   void look() noexcept;
   /// Forgets the calls, before the device is released. Calls that have not ended count as failed.
   void clear() noexcept;
+  /// Notes that the calls of a group have ended, where a DeviceWatch watches them.
+  void end_all_of(const Connection& group) noexcept;
 
   /// Publishes here from now on which operation is the oldest that is not known to have ended.
   void publish_oldest(std::atomic<std::uint64_t>& oldest) { published_ = &oldest; }

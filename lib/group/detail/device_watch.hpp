@@ -30,8 +30,8 @@ class DeviceWatch {
   /// Takes a place on the board for the calls of a group that is opened. If the board has none
   /// left, its missing ranks are not known. Does nothing if the group has one.
   void open(Connection& connection);
-  /// Gives the place back when the group is closed.
-  void close(Connection& connection);
+  /// Gives the place back when the group is closed. Its calls have ended.
+  void close(Connection& connection, DeviceCalls& calls);
 
   /// Publishes what was issued.
   [[nodiscard]] IssuedOnDevice note(const std::shared_ptr<Connection>& connection,

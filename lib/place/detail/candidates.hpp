@@ -19,20 +19,21 @@ namespace rankmesh::detail {
 /// order of the machine's tree.
 class MeshGrid {
  public:
+  using Take = std::function<void(std::string how, std::vector<std::int64_t> slots)>;
+
   MeshGrid(const MeshPlan& plan, const Machine& machine);
 
   /// Whether the first view has all ranks. Otherwise there are no candidates.
   [[nodiscard]] bool is_whole() const { return is_whole_; }
 
   /// Calls `take(how, slots)` for each order of the dimensions, `most` times at most.
-  void each_order(std::int64_t most,
-                  const std::function<void(std::string, std::vector<std::int64_t>)>& take) const;
+  void each_order(std::int64_t most, const Take& take) const;
 
   /// Calls `take(how, slots)` for the best foldings, `most` times at most. Foldings are compared by
   /// the traffic of families along the dimensions of the view. There are foldings only if all units
   /// of each level have the same size.
   void each_folding(const MeshPlan& plan, std::span<const FamilyTraffic> traffic, std::size_t most,
-                    const std::function<void(std::string, std::vector<std::int64_t>)>& take) const;
+                    const Take& take) const;
 
  private:
   struct Dimension {

@@ -2,9 +2,9 @@
 // The objective of the search: the bytes per level of an assignment of ranks to slots.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "rankmesh/place/traffic.hpp"
@@ -14,6 +14,43 @@ namespace rankmesh::detail {
 /// The number of splits of families that must stay in their nodes, then the bytes per level,
 /// outermost first; compared in this order.
 using LevelBytes = std::vector<std::int64_t>;
+
+/// How the members of a group lie on the units of a level.
+struct GroupSpread {
+  std::int64_t units = 0;      ///< that have members
+  std::int64_t squares = 0;    ///< the sum of the squares of the members in each unit
+  std::int64_t crossings = 0;  ///< neighbours in different units
+};
+
+/// Counts the members of one group after the other in the units of a level.
+class UnitCounts {
+ public:
+  explicit UnitCounts(std::int64_t units) : counts_(static_cast<std::size_t>(units)) {}
+
+  /// Adds the next member of the group.
+  void add(std::int64_t unit) {
+    std::int64_t& count = counts_[static_cast<std::size_t>(unit)];
+    if (count == 0) touched_.push_back(unit);
+    spread_.squares += 2 * count + 1;  // (count + 1)^2 - count^2
+    ++count;
+    spread_.crossings += last_ >= 0 && last_ != unit ? 1 : 0;
+    last_ = unit;
+  }
+
+  /// Ends the group.
+  GroupSpread take() {
+    spread_.units = static_cast<std::int64_t>(touched_.size());
+    for (const std::int64_t unit : touched_) counts_[static_cast<std::size_t>(unit)] = 0;
+    touched_.clear();
+    last_ = -1;
+    return std::exchange(spread_, {});
+  }
+
+ private:
+  std::vector<std::int64_t> counts_, touched_;
+  std::int64_t last_ = -1;
+  GroupSpread spread_;
+};
 
 /// The groups of a family that sends, as flat lists of ranks.
 struct SendingFamily {
@@ -65,20 +102,19 @@ class Objective {
   std::int64_t ranks_;
   std::int64_t members_count_ = 0;
   std::vector<SendingFamily> families_;
-  mutable std::vector<std::vector<std::int64_t>> count_, stamp_;  // per level and unit
-  mutable std::int64_t mark_ = 0;
+  mutable std::vector<UnitCounts> counts_;  // of each level
 };
 
-/// Returns the bytes that leave units if `counts` members of one group are in them.
-RANKMESH_API std::int64_t bytes_between(Pattern pattern, std::int64_t bytes, std::int64_t size,
-                           std::int64_t units, std::int64_t sum_of_squares,
-                           std::int64_t crossing_neighbours);
+/// Returns the bytes that leave the units of a level.
+/// @param bytes  that one rank sends.
+/// @param most   of these bytes that may leave its unit; 0: no limit.
+/// @param size   of the group.
+RANKMESH_API std::int64_t bytes_between(Pattern pattern, std::int64_t bytes, std::int64_t most,
+                                        std::int64_t size, const GroupSpread& spread);
 
-/// Returns `bytes`, but at most the number of bytes that may leave the nodes of a group of `size`
-/// ranks.
-/// @param most  FamilyTraffic::most_between_nodes; 0 on levels inside nodes.
-inline std::int64_t limited(std::int64_t bytes, std::int64_t most, std::int64_t size) {
-  return most == 0 ? bytes : std::min(bytes, most * size);
+/// Returns FamilyTraffic::most_between_nodes, or 0 on levels inside nodes, where there is no limit.
+inline std::int64_t limit_on(const Machine& machine, std::size_t level, std::int64_t most) {
+  return level <= machine.node_level() ? most : 0;
 }
 
 /// @throws UsageError if a rank has no slot, if groups of a family overlap, or if the bytes cannot

@@ -44,7 +44,7 @@ class TrackedAssignment {
     const SendingFamily* family;
     std::size_t level;
     std::size_t place;  // in LevelBytes
-    std::int64_t most;  // of limited()
+    std::int64_t most;  // of bytes_between()
     std::vector<Share> shares;
     std::vector<Spread> spreads;
   };

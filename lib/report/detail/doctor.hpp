@@ -7,8 +7,10 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "rankmesh/layout/rank_set.hpp"
@@ -16,25 +18,48 @@
 
 namespace rankmesh::report::detail {
 
-using Findings = std::vector<Finding>;
 using RankList = std::vector<std::int64_t>;
 using Members = std::vector<const RankFacts*>;
+
+// The rules of the three files doctor_*.cpp. Their findings are reported in this order.
+std::span<const Rule> process_rules();
+std::span<const Rule> node_rules();
+std::span<const Rule> device_rules();
 
 /// The ranks that have the same value.
 struct Variant {
   std::string value;
   RankList ranks;
 };
+
 /// Returns the distinct values of the ranks, and the ranks of each; the rarest value first.
 std::vector<Variant> variants(const Examination& job,
                               const std::function<std::string(const RankFacts&)>& value);
-/// Returns the ranks of all variants except the most frequent one.
-RankList outliers(const std::vector<Variant>& variants);
-/// Returns "rank 2: 4; ranks 0-1,3: 8".
-std::string to_string(const std::vector<Variant>& variants);
+
+/// Returns that the ranks have different values; nothing if all have the same one.
+/// @param what    what differs, in front of the values.
+/// @param detail  as Found::detail.
+std::vector<Found> differing(const std::vector<Variant>& values, std::string_view what,
+                             std::string detail = {});
+
+/// Returns what is found for each item of a list.
+template <class List, class Find>
+std::vector<Found> of_each(const List& list, Find&& find) {
+  std::vector<Found> all;
+  for (const auto& item : list)
+    for (Found& found : find(item)) all.push_back(std::move(found));
+  return all;
+}
 
 /// Returns the ranks that meet a condition.
-RankList ranks_with(const Examination& job, const std::function<bool(const RankFacts&)>& condition);
+Members members_with(const Examination& job,
+                     const std::function<bool(const RankFacts&)>& condition);
+
+/// Returns what the members have in common, if there are any.
+/// @param what  a text, or a function of the members that returns it.
+template <class What>
+std::vector<Found> of_members(const Members& members, What&& what);
+
 /// Returns the ranks of each node, as pointers to their facts.
 std::map<std::int32_t, Members> by_node(const Examination& job);
 
@@ -46,61 +71,26 @@ std::set<int> cores_of(const Members& members);
 
 /// Returns the ranks as a set.
 RankSet set_of(const RankList& ranks);
-/// Returns the number of nodes.
-std::size_t node_count(const Examination& job);
 
 /// Returns "rank 3" or "ranks 0-1,3".
 std::string ranks_text(const RankList& ranks);
+
+/// Returns the first texts of a list, and how many others there are.
+std::string first_of(const std::vector<std::string>& texts, std::string_view rest);
+
 /// Returns the value of a variable; nothing if it is not set or empty.
 std::optional<std::string> variable(const RankFacts& facts, const std::string& name);
-/// Returns the items of a list that is separated by commas; empty items are left out.
-std::vector<std::string> items(const std::string& list);
+
 /// Returns a size such as "64 KiB" or "1.5 GiB", or "unlimited" for -1.
 std::string size_text(std::int64_t bytes);
-/// Returns the finding of a rule.
-Finding finding(const Rule& rule, RankList ranks, std::string what, std::string why,
-                std::string fix);
 
-/// Returns the finding that the ranks have different values; nothing if all have the same one.
-/// @param what  what differs, in front of the values.
-Findings differing(const Rule& rule, const std::vector<Variant>& values, std::string_view what,
-                   std::string why, std::string fix);
-
-/// Returns a finding for each text, about the ranks of which it says what is wrong.
-Findings findings_of(const Rule& rule, const std::map<std::string, RankList>& wrong,
-                     const std::string& why, const std::string& fix);
-
-// One function per rule; doctor.cpp lists them.
-Findings check_launcher(const Rule& rule, const Examination& job);
-Findings check_library_versions(const Rule& rule, const Examination& job);
-Findings check_library_paths(const Rule& rule, const Examination& job);
-Findings check_nccl_settings(const Rule& rule, const Examination& job);
-Findings check_variables(const Rule& rule, const Examination& job);
-Findings check_node_variables(const Rule& rule, const Examination& job);
-Findings check_limits_differ(const Rule& rule, const Examination& job);
-Findings check_locked_memory(const Rule& rule, const Examination& job);
-Findings check_descriptors(const Rule& rule, const Examination& job);
-Findings check_address_space(const Rule& rule, const Examination& job);
-Findings check_shared_memory(const Rule& rule, const Examination& job);
-Findings check_ptrace_scope(const Rule& rule, const Examination& job);
-Findings check_oversubscription(const Rule& rule, const Examination& job);
-Findings check_bindings(const Rule& rule, const Examination& job);
-Findings check_threads(const Rule& rule, const Examination& job);
-Findings check_core_counts(const Rule& rule, const Examination& job);
-Findings check_clocks(const Rule& rule, const Examination& job);
-Findings check_host_names(const Rule& rule, const Examination& job);
-Findings check_latency(const Rule& rule, const Examination& job);
-Findings check_bandwidth(const Rule& rule, const Examination& job);
-Findings check_shared_devices(const Rule& rule, const Examination& job);
-Findings check_missing_devices(const Rule& rule, const Examination& job);
-Findings check_device_kinds(const Rule& rule, const Examination& job);
-Findings check_device_ecc(const Rule& rule, const Examination& job);
-Findings check_visible_devices(const Rule& rule, const Examination& job);
-Findings check_device_driver(const Rule& rule, const Examination& job);
-Findings check_nccl_interface(const Rule& rule, const Examination& job);
-Findings check_nccl_network(const Rule& rule, const Examination& job);
-Findings check_nccl_hca(const Rule& rule, const Examination& job);
-Findings check_rdma_disabled(const Rule& rule, const Examination& job);
-Findings check_spanning_groups(const Rule& rule, const Examination& job);
+template <class What>
+std::vector<Found> of_members(const Members& members, What&& what) {
+  if (members.empty()) return {};
+  if constexpr (std::is_invocable_v<What, const Members&>)
+    return {{ranks_of(members), what(members)}};
+  else
+    return {{ranks_of(members), std::forward<What>(what)}};
+}
 
 }  // namespace rankmesh::report::detail

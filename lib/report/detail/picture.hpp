@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -19,10 +18,10 @@ namespace rankmesh::report::detail {
 /// Returns a state with all families of a plan.
 PictureState state_of(const MeshPlan& plan);
 
-/// Returns a function that makes a picture with one state.
+/// Returns a picture with one state. It has copies of what it draws, which are small.
 /// @param machine  the machine, or null.
-std::function<Picture()> picture_of(const MeshPlan& plan, const Machine* machine,
-                                    std::vector<std::string> notes = {});
+Picture picture_of(const MeshPlan& plan, const Machine* machine,
+                   std::vector<std::string> notes = {});
 /// Returns the nodes of a job as a machine.
 Machine machine_of(const LiveFacts& live);
 

@@ -47,8 +47,6 @@ class Writer {
 
 void write_text(const Document& document, const TextStyle& style, Writer& out);
 void write_table(const Table& table, std::size_t most_rows, const TextStyle& style, Writer& out);
-void write_json(const Document& document, Writer& out);
-void write_csv(const Document& document, Writer& out);
 
 /// The listed groups of a document: lines of text, or rows of CSV.
 void write_group_lines(const std::vector<NamedFamily>& families, Writer& out);

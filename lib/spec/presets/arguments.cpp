@@ -2,7 +2,6 @@
 #include "detail/arguments.hpp"
 
 #include <algorithm>
-#include <charconv>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -31,25 +30,6 @@ std::string_view text_of(ValueForm form) {
       return "distinct names joined by '.', such as dp.tp";
   }
   return "?";
-}
-
-std::vector<std::string> split(std::string_view text, char separator) {
-  std::vector<std::string> parts{""};
-  for (const char c : text) {
-    if (c == separator)
-      parts.emplace_back();
-    else
-      parts.back() += c;
-  }
-  return parts;
-}
-
-std::optional<std::int64_t> parse_number(std::string_view text) {
-  std::int64_t value = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc{} || stop != end || text.empty()) return std::nullopt;
-  return value;
 }
 
 const PresetCall::Argument* Arguments::find(std::string_view key) const {

@@ -22,25 +22,23 @@
 #include "rankmesh/device/nccl/library.hpp"
 #include "rankmesh/device/stream.hpp"
 #include "rankmesh/layout/rank_set.hpp"
+#include "wait/detail/control_plane.hpp"
 
 namespace rankmesh {
 
 /// The library, the device, the communicators, the open batch and the captured graphs of one mesh.
 /// The mesh's device backend and the transports share it; it refers to neither.
 struct NcclContext final : nccl::CallWatch::Owner {
-  /// @param warn, report  Take warnings, and reports of abnormal ends. May be called by another
-  /// thread.
+  /// @param control_of_mesh  Its log may be used by another thread.
   NcclContext(const nccl::Library& nccl_library, device::Claim device_claim,
               std::vector<int> compute_capabilities_of_ranks,
-              std::function<void(const std::string&)> warn,
-              std::function<void(const std::string&)> report)
+              std::shared_ptr<detail::ControlPlane> control_of_mesh)
       : library{nccl_library},
         claim{std::move(device_claim)},
         compute_capabilities{std::move(compute_capabilities_of_ranks)},
+        control{std::move(control_of_mesh)},
         watch{library, claim.device(), *this},
-        batch{std::make_shared<nccl::Batch>(library, claim, watch)},
-        warn_{std::move(warn)},
-        report_{std::move(report)},
+        batch{std::make_shared<nccl::Batch>(library, claim, watch, control)},
         may_warn_of_order_{!has_implicit_order(library)} {}
 
   /// Returns an event. Events are kept for later calls, because it takes CUDA longer to create one
@@ -139,7 +137,8 @@ struct NcclContext final : nccl::CallWatch::Owner {
   const nccl::Library& library;
   device::Claim claim;
   const std::vector<int> compute_capabilities;  ///< Of the device of each rank of the mesh.
-  nccl::CallWatch watch;                        ///< Limits the time of calls that block.
+  const std::shared_ptr<detail::ControlPlane> control;
+  nccl::CallWatch watch;  ///< Limits the time of calls that block.
   const std::shared_ptr<nccl::Batch> batch;
   device::CapturedGraphs graphs;
 
@@ -153,7 +152,6 @@ struct NcclContext final : nccl::CallWatch::Owner {
   std::string left_behind_;
   std::mutex reason_mutex_;
   std::function<std::string()> reason_;
-  const std::function<void(const std::string&)> warn_, report_;
   bool may_warn_of_order_;
   std::vector<device::Event> events_;
   struct OwnWork {

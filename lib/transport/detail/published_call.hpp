@@ -15,7 +15,7 @@ namespace rankmesh::detail {
 struct Publication {
   Recording recording{};           ///< The record, and the group in it.
   CurrentCall* current = nullptr;  ///< In the area of this rank; null if there is none.
-  std::uint32_t label = 0;         ///< The name of the group in the area.
+  ShortName group{};               ///< Its name.
 };
 
 /// A blocking call of a transport. It is in the record from the construction of this object until
@@ -40,7 +40,7 @@ class PublishedCall {
     recorded_.enter();
     if (!is_blocked || publication_ == nullptr || publication_->current == nullptr) return;
     entered_ = publication_->current;
-    entered_->enter(publication_->label, descriptor_, number_);
+    entered_->enter(publication_->group, descriptor_, number_);
   }
   void end() {
     leave();

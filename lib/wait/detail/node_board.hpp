@@ -9,7 +9,6 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "rank_area.hpp"
@@ -65,10 +64,6 @@ class RANKMESH_API NodeBoard {
   /// Returns whether a rank cannot close the mesh. Valid after all_close() has returned true.
   [[nodiscard]] bool has_failed_to_close() const;
 
-  /// Returns a number for a name in this rank's area, for CurrentCall. Equal names have equal
-  /// numbers. Local.
-  std::uint32_t label(std::string_view name);
-
   [[nodiscard]] Rank self() const { return self_; }
   [[nodiscard]] const std::vector<Rank>& ranks() const { return ranks_; }
   [[nodiscard]] const std::shared_ptr<Recorder>& recorder() const { return recorder_; }
@@ -115,7 +110,7 @@ class RANKMESH_API NodeBoard {
   RankArea& own_;
   std::uint64_t closes_ = 0;  // begun by this rank
   std::shared_ptr<Recorder> recorder_;
-  std::mutex mutex_;  // of the wait that is published, and of the labels
+  std::mutex mutex_;  // of the wait that is published
   bool is_waiting_ = false;
   mutable std::atomic<bool> is_diagnosed_{false};
   std::uint64_t watched_ = 0;  // the sequence that watch_call() has seen last

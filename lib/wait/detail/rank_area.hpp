@@ -2,12 +2,15 @@
 // What a rank is doing, in memory that the ranks of its node share.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <tuple>
 
 #include "base/detail/process_identity.hpp"
@@ -19,20 +22,44 @@ namespace rankmesh::detail {
 
 using record::Presence;
 
+/// The beginning of a name, as words that a rank can publish without formatting.
+class ShortName {
+ public:
+  static constexpr std::size_t bytes = 32;  ///< With a zero byte.
+  using Words = std::array<std::uint64_t, bytes / 8>;
+
+  ShortName() = default;
+  explicit ShortName(const Words& words) : words_{words} {}
+  /// @param name  A longer name is cut.
+  explicit ShortName(std::string_view name) {
+    std::memcpy(words_.data(), name.data(), std::min(name.size(), bytes - 1));
+  }
+  [[nodiscard]] const Words& words() const { return words_; }
+  [[nodiscard]] std::string text() const {
+    const auto* const text = reinterpret_cast<const char*>(words_.data());
+    return {text, ::strnlen(text, bytes)};
+  }
+
+ private:
+  Words words_{};
+};
+
 /// The call that MPI, or a transport of the program, carries now. The rank writes it without a
 /// clock and without formatting.
 class CurrentCall {
  public:
   struct Value {
-    std::uint64_t label = 0;  ///< The name of the group; see NodeBoard::label().
+    ShortName group;
     CallDescriptor descriptor{};
     std::uint64_t number = 0;  ///< Of a collective in its group.
   };
 
-  void enter(std::uint64_t label, const CallDescriptor& descriptor, std::uint64_t number) noexcept {
+  void enter(const ShortName& group, const CallDescriptor& descriptor,
+             std::uint64_t number) noexcept {
     // A reader of the last call must see its end before it sees parts of this one.
     std::atomic_thread_fence(std::memory_order_release);
-    label_.store(label, std::memory_order_relaxed);
+    for (std::size_t i = 0; i < group_.size(); ++i)
+      group_[i].store(group.words()[i], std::memory_order_relaxed);
     kind_.store(descriptor.kind, std::memory_order_relaxed);
     detail_.store(descriptor.detail, std::memory_order_relaxed);
     number_.store(number, std::memory_order_relaxed);
@@ -47,14 +74,17 @@ class CurrentCall {
   /// Returns the call with this sequence; nothing if the rank has left it.
   [[nodiscard]] std::optional<Value> read(std::uint64_t sequence) const {
     if (sequence_.load(std::memory_order_acquire) != sequence) return std::nullopt;
-    const Value value{label_, {kind_, detail_}, number_};
+    ShortName::Words group;
+    for (std::size_t i = 0; i < group.size(); ++i) group[i] = group_[i];
+    const Value value{ShortName{group}, {kind_, detail_}, number_};
     if (sequence_.load(std::memory_order_acquire) != sequence) return std::nullopt;
     return value;
   }
 
  private:
   std::atomic<std::uint64_t> sequence_{0};
-  std::atomic<std::uint64_t> label_{0}, kind_{0}, detail_{0}, number_{0};
+  std::array<std::atomic<std::uint64_t>, ShortName::Words{}.size()> group_{};
+  std::atomic<std::uint64_t> kind_{0}, detail_{0}, number_{0};
 };
 
 /// The ranks without which the wait of a rank cannot end.
@@ -115,7 +145,7 @@ struct PublishedDeviceWork {
   struct Latest {
     std::atomic<std::uint64_t> group{0};  ///< A hash of the group's identity; 0: not used.
     std::atomic<std::uint64_t> number{0};
-    std::atomic<std::uint32_t> label{0};  ///< The name of the group; see NodeBoard::label().
+    PublishedWords<ShortName::Words{}.size()> name;
   };
   std::array<Latest, places> latest{};
   std::atomic<std::uint32_t> groups_without_place{0};
@@ -129,9 +159,6 @@ struct PublishedDeviceWork {
 /// verdicts of others. Zeroed memory is the area of a rank that has not come yet. What a rank has
 /// left here remains after its end.
 struct alignas(128) RankArea {
-  static constexpr std::size_t labels = 256;
-  static constexpr std::size_t label_bytes = 32;
-
   ProcessIdentity process;  ///< Valid once `has_come`.
   std::atomic<bool> has_come{false};
   std::atomic<bool> has_lock{false};  ///< Whether the rank could take its lock.
@@ -142,8 +169,6 @@ struct alignas(128) RankArea {
   alignas(64) PublishedNeeds needs;  ///< For whom the rank waits.
   alignas(64) PublishedDeviceWork device;
   PublishedTextOf<2040> found;  ///< The circle that this rank has found, for the others in it.
-  std::atomic<std::uint32_t> label_count{0};
-  std::array<std::array<char, label_bytes>, labels> label{};
 
   // The verdicts of others.
   std::atomic<bool> is_end_reported{false};  ///< Whether some rank has reported its abnormal end.
@@ -153,10 +178,6 @@ struct alignas(128) RankArea {
   std::atomic<std::uint64_t> circle_finder{0};
 
   [[nodiscard]] bool is_open() const { return has_come && presence == Presence::open; }
-  /// Returns the name with this number, or "a group" if there was no place for it.
-  [[nodiscard]] std::string label_text(std::size_t number) const {
-    return number < label_count.load(std::memory_order_acquire) ? label[number].data() : "a group";
-  }
   /// Returns the process of the rank; of no process before the rank has come.
   [[nodiscard]] ProcessIdentity identity() const { return has_come ? process : ProcessIdentity{}; }
 };

@@ -4,6 +4,7 @@
 #include <rankmesh/rankmesh.hpp>
 
 #include <algorithm>
+#include <cstdio>
 #include <vector>
 
 #include "support/checks.hpp"
@@ -25,4 +26,10 @@ TEST_CASE("redistribution: relabelling") {
   CHECK(choice.moved_bytes == 0);
   CHECK(choice.moved_before > 0);
   CHECK(plan.volume().moved_bytes == 0);
+}
+
+TEST_CASE("redistribution: plan") {
+  // snippet: plan
+  CHECK(part[0].receives.size() == 1);
+  CHECK(plan.volume().moved_bytes == plan.volume().least_moved_bytes);
 }

@@ -147,12 +147,14 @@ void run_step(Job& job, std::int64_t ranks, int step) {
     for (std::int64_t r = 0; r < ranks; ++r) job.mark(r, "step " + std::to_string(step));
 }
 
+void print(std::string_view text) { std::cout << text; }
+
 }  // namespace
 
 int main(int argc, char** argv) {
   if (argc != 4) return 2;
   if (std::string{argv[1]} == "empty") {
-    report::write_html(std::cout, {});
+    report::write_html(print, {});
     return 0;
   }
   const std::int64_t ranks = std::atoll(argv[2]);
@@ -182,8 +184,8 @@ int main(int argc, char** argv) {
       "Ranks 4, 5 and 7 wait for rank 6 in tp.barrier(), call " + std::to_string(4 * steps + 1) +
           "; </script><b id=evil>not markup</b>"};
   if (std::string{argv[1]} == "html")
-    report::write_html(std::cout, job.records, diagnosis);
+    report::write_html(print, job.records, diagnosis);
   else
-    report::write_trace_events(std::cout, job.records);
+    report::write_trace_events(print, job.records);
   return 0;
 }

@@ -2,6 +2,7 @@
 // Calls that are issued together in one NCCL group.
 #pragma once
 
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -11,6 +12,10 @@
 #include "rankmesh/device/nccl/call_watch.hpp"
 #include "rankmesh/device/nccl/communicator.hpp"
 
+namespace rankmesh::detail {
+class ControlPlane;
+}
+
 namespace rankmesh::nccl {
 
 /// Issues all calls that are made between begin() and end() together (ncclGroupStart,
@@ -18,9 +23,14 @@ namespace rankmesh::nccl {
 /// only one batch can be open in a thread, even if the thread uses several meshes.
 class RANKMESH_API Batch final : public DeviceBatch {
  public:
-  /// Creates a batch for the claimed device. `library` and `watch` must outlive it. Local.
-  Batch(const Library& library, device::Claim claim, CallWatch& watch)
-      : library_{&library}, claim_{std::move(claim)}, watch_{&watch} {}
+  /// Creates a batch of a mesh for the claimed device. `library` and `watch` must outlive it.
+  /// Local.
+  Batch(const Library& library, device::Claim claim, CallWatch& watch,
+        std::shared_ptr<rankmesh::detail::ControlPlane> control)
+      : library_{&library},
+        claim_{std::move(claim)},
+        watch_{&watch},
+        control_{std::move(control)} {}
   ~Batch() override;
   Batch(const Batch&) = delete;
   Batch& operator=(const Batch&) = delete;
@@ -54,6 +64,7 @@ class RANKMESH_API Batch final : public DeviceBatch {
   const Library* library_;
   device::Claim claim_;
   CallWatch* watch_;
+  std::shared_ptr<rankmesh::detail::ControlPlane> control_;
   bool open_ = false;
   bool is_relaxed_ = false;
   std::vector<Communicator*> members_;  // all have the same mode

@@ -15,6 +15,10 @@
 #include "rankmesh/device/nccl/library.hpp"
 #include "rankmesh/layout/group_options.hpp"
 
+namespace rankmesh::detail {
+struct MeshLock;
+}
+
 namespace rankmesh::nccl {
 
 /// Holds an NCCL communicator. This object owns the communicator unless the program created it
@@ -85,15 +89,18 @@ class RANKMESH_API Communicator {
   [[nodiscard]] int device() const;
 
   /// Returns whether NCCL has carried out the last call on the communicator.
-  /// @throws NcclError if this call or an earlier operation failed.
+  /// @throws NcclError if this call or an earlier operation failed; the errors of require_whole().
   [[nodiscard]] bool is_ready() const;
   /// Polls until is_ready() returns true.
-  /// @throws TimeoutError if the deadline passes; NcclError if an operation failed.
-  void wait_until_ready(const Deadline& deadline) const;
+  /// @param mesh  The mesh whose call waits, and whose operations on host memory advance meanwhile;
+  ///              null if there is none.
+  /// @throws TimeoutError if the deadline passes; the errors of is_ready().
+  void wait_until_ready(const Deadline& deadline, rankmesh::detail::MeshLock* mesh = nullptr) const;
 
   /// Throws NcclError if a communicator that shares resources with this one was aborted: NCCL then
   /// drops the operations of both communicators without an error. Throws TimeoutError if this
-  /// communicator was aborted because of a time limit.
+  /// communicator was aborted because of a time limit, and ClosedError if it was aborted for
+  /// another reason. An abort ends the work on streams, which looks like success.
   void require_whole() const;
 
   /// Begins to finalise the communicator: NCCL completes the operations in progress. Collective
@@ -120,8 +127,8 @@ class RANKMESH_API Communicator {
     // NCCL writes the handle of the child here if a split gives this rank no child. NCCL writes the
     // handle when the parent becomes ready, which may be after the call has returned.
     ncclComm_t no_child = nullptr;
-    const std::string name;   // NCCL keeps a pointer to the characters
-    std::string why_aborted;  // what later calls say
+    const std::string name;                  // NCCL keeps a pointer to the characters
+    std::optional<std::string> why_aborted;  // what later calls say; may be empty
   };
   // The communicators that share their resources: a parent and its children. If one is aborted,
   // NCCL ends the operations of all, because they have one abort flag.

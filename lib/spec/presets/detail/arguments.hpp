@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "rankmesh/base/detail/parse.hpp"
 #include "rankmesh/spec/presets.hpp"
 
 namespace rankmesh::presets {
@@ -94,9 +95,10 @@ class Arguments {
 };
 
 /// Returns the parts of a text between separators. An empty text has one empty part.
-std::vector<std::string> split(std::string_view text, char separator);
+inline std::vector<std::string> split(std::string_view text, char separator) {
+  return detail::split<std::string>(text, separator);
+}
 
-/// Returns the whole number that the text contains, if it fits in 64 bits.
-std::optional<std::int64_t> parse_number(std::string_view text);
+using detail::parse_number;
 
 }  // namespace rankmesh::presets
