@@ -14,12 +14,12 @@ namespace {
 
 using search::Candidate;
 using search::CostModel;
-using search::Settings;
+using search::MeshSettings;
 
 std::string gb(double bytes) { return fmt::format("{:.1f}", bytes / 1e9); }
 
 // "b1 m16 v8 z1 sp full": what a mesh does not say.
-std::string settings_text(const Settings& s) {
+std::string settings_text(const MeshSettings& s) {
   std::string text = fmt::format("b={} z={}", s.micro_batch, s.zero);
   if (s.virtual_stages > 1) text += fmt::format(" v={}", s.virtual_stages);
   if (s.sequence_parallel) text += " sp";
@@ -33,18 +33,18 @@ void add_heading(const SearchReport& report, Document& document) {
   const ModelFigures& m = cost.model();
   const search::DeviceFigures& d = cost.device();
   document.add_line("model",
-                    fmt::format("{}: {:.1f} B parameters, {} layers, sequences of {} tokens\n",
+                    fmt::format("{}: {:.1f} B parameters, {} layers, sequences of {} tokens",
                                 m.name.empty() ? "unnamed" : m.name,
                                 cost.shape().all_parameters / 1e9, m.layers, m.sequence),
                     Document::title_width);
   document.add_line(
       "machine",
-      fmt::format("{} {}: {} GB, {:.0f} TFLOP/s, in nodes of {}\n", report.options.devices, d.name,
+      fmt::format("{} {}: {} GB, {:.0f} TFLOP/s, in nodes of {}", report.options.devices, d.name,
                   gb(d.memory), d.flops / 1e12, d.per_node),
       Document::title_width);
   const search::Margins& margins = cost.margins();
   document.add_line("step",
-                    fmt::format("{} sequences, {:.2f} M tokens; {} in {}{}\n", report.options.batch,
+                    fmt::format("{} sequences, {:.2f} M tokens; {} in {}{}", report.options.batch,
                                 static_cast<double>(report.options.batch * m.sequence) / 1e6,
                                 cost.software().name, cost.software().precision,
                                 report.is_calibrated
@@ -70,7 +70,7 @@ void add_heading(const SearchReport& report, Document& document) {
   for (const Candidate& c : r.candidates) fits += c.fit == search::Fit::fits ? 1 : 0;
   const std::int64_t tight = std::ssize(r.candidates) - fits;
   document.add_line("tried",
-                    fmt::format("{} candidates: {} fit, {} are tight, {} do not fit\n", r.judged,
+                    fmt::format("{} candidates: {} fit, {} are tight, {} do not fit", r.judged,
                                 fits, tight, r.too_large),
                     Document::title_width);
   document.fields["candidates"] = {
@@ -102,10 +102,10 @@ void add_best(const SearchReport& report, const std::vector<search::GroupedCandi
   document.add("\n");
   document.text.emplace_back(TableHere{});
   document.add(
-      "\n  Times in a group differ by less than 10 %, which the formulas cannot tell apart; in a\n"
-      "  group less memory comes first. b: sequences of a microbatch, z: ZeRO stage, v: virtual\n"
-      "  stages, sp: sequence parallelism; counted, uneven: layers of the stages "
-      "(docs/search.md)\n");
+      "\n  Times in a group differ by less than 10 %, which the formulas cannot tell\n"
+      "  apart; in a group less memory comes first. b: sequences of a microbatch,\n"
+      "  z: ZeRO stage, v: virtual stages, sp: sequence parallelism; counted, uneven:\n"
+      "  layers of the stages (docs/search.md)\n");
 }
 
 // A row for each term that one of them has.
@@ -135,16 +135,17 @@ void add_terms(const std::string& title, const std::vector<std::pair<std::string
   document.text.emplace_back(std::move(table));
 }
 
-void add_costs(const SearchReport& report, const std::vector<Settings>& settings,
+void add_costs(const SearchReport& report, const std::vector<MeshSettings>& settings,
                Document& document) {
   std::vector<std::pair<std::string, search::StepTime>> times;
   std::vector<std::pair<std::string, search::DeviceMemory>> memories;
-  for (const Settings& s : settings) {
-    const std::string name = times.empty() ? "best" : "compared";
+  for (const MeshSettings& s : settings) {
+    const char* const first = report.result.candidates.empty() ? "smallest" : "best";
+    const std::string name = times.empty() ? first : "compared";
     times.emplace_back(name, report.cost.time(s));
     memories.emplace_back(name, report.cost.memory(s));
-    Json& field = document.fields[name];
-    if (name == "compared") field["settings"] = settings_json(s, report.cost.model().layers);
+    if (name != "best")
+      document.fields[name]["settings"] = settings_json(s, report.cost.model().layers);
     Json& costs = document.fields["terms"][name];
     for (const auto& [term, seconds] : times.back().second.terms())
       costs["seconds"][std::string{term}] = seconds;
@@ -152,9 +153,10 @@ void add_costs(const SearchReport& report, const std::vector<Settings>& settings
       costs["bytes"][std::string{term}] = bytes;
     costs["stage"] = memories.back().second.stage;
     costs["memory"] = to_string(report.cost.judge(memories.back().second));
-    document.add(fmt::format(
-        "\n  {}: {} ({}), {}; the fullest device is of stage {}", name, s.mesh(), settings_text(s),
-        to_string(report.cost.judge(memories.back().second)), memories.back().second.stage));
+    document.add(fmt::format("\n  {}: {} ({}), {};\n    the fullest device is of stage {}", name,
+                             s.mesh(), settings_text(s),
+                             to_string(report.cost.judge(memories.back().second)),
+                             memories.back().second.stage));
   }
   document.add("\n");
   add_terms("seconds of a step", times, 1, document);
@@ -163,7 +165,7 @@ void add_costs(const SearchReport& report, const std::vector<Settings>& settings
 
 // Tokens per second, and operations by the convention that counts causal attention and nothing
 // twice.
-void add_rates(const SearchReport& report, const Settings& s, Document& document) {
+void add_rates(const SearchReport& report, const MeshSettings& s, Document& document) {
   const CostModel& cost = report.cost;
   const double seconds = cost.time(s).total();
   const double sequence = static_cast<double>(cost.model().sequence);
@@ -226,7 +228,7 @@ void add_least(const SearchReport& report, Document& document) {
 
 }  // namespace
 
-Json settings_json(const Settings& s, std::int64_t layers) {
+Json settings_json(const MeshSettings& s, std::int64_t layers) {
   return {{"mesh", s.mesh()},
           {"micro_batch", s.micro_batch},
           {"microbatches", s.microbatches},
@@ -244,7 +246,7 @@ Document search(const SearchReport& report) {
   document.fields = Json::object();
   add_heading(report, document);
   const auto best = grouped(report.result.candidates, report.rows);
-  std::vector<Settings> shown;
+  std::vector<MeshSettings> shown;
   if (best.empty()) {
     add_least(report, document);
     if (report.result.smallest) shown.push_back(report.result.smallest->settings);

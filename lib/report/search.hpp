@@ -14,8 +14,8 @@ struct SearchReport {
   const search::CostModel& cost;
   const search::SearchOptions& options;
   const search::SearchResult& result;
-  std::size_t rows = 10;                       ///< meshes
-  std::optional<search::Settings> compared{};  ///< of the user
+  std::size_t rows = 10;                           ///< meshes
+  std::optional<search::MeshSettings> compared{};  ///< of the user
   bool is_calibrated = false;
   std::optional<std::int64_t> enough_devices{};  ///< if nothing fits
 };
@@ -25,6 +25,6 @@ struct SearchReport {
 Document search(const SearchReport& report);
 
 /// Returns the settings of a candidate as JSON, which parse_settings() reads.
-Json settings_json(const search::Settings& settings, std::int64_t layers);
+Json settings_json(const search::MeshSettings& settings, std::int64_t layers);
 
 }  // namespace rankmesh::report

@@ -64,8 +64,8 @@ class CostModel {
             const Software& software, const Margins& margins);
 
   /// Returns the memory of the fullest device.
-  [[nodiscard]] DeviceMemory memory(const Settings& settings) const;
-  [[nodiscard]] StepTime time(const Settings& settings) const;
+  [[nodiscard]] DeviceMemory memory(const MeshSettings& settings) const;
+  [[nodiscard]] StepTime time(const MeshSettings& settings) const;
   [[nodiscard]] Fit judge(const DeviceMemory& memory) const;
 
   [[nodiscard]] const ModelFigures& model() const { return model_; }
@@ -78,22 +78,22 @@ class CostModel {
 
  private:
   struct LayerTime;
-  [[nodiscard]] DeviceMemory memory_of(const Settings& settings, const StageShape& stage) const;
-  [[nodiscard]] double kept_of(const Settings& settings, const StageShape& stage) const;
-  [[nodiscard]] double kept_by_layer(const Settings& s, const LayerShape& layer,
+  [[nodiscard]] DeviceMemory memory_of(const MeshSettings& settings, const StageShape& stage) const;
+  [[nodiscard]] double kept_of(const MeshSettings& settings, const StageShape& stage) const;
+  [[nodiscard]] double kept_by_layer(const MeshSettings& s, const LayerShape& layer,
                                      Recompute recompute) const;
-  [[nodiscard]] const std::vector<StageShape>& stages_of(const Settings& settings) const;
-  [[nodiscard]] double communicators_of(const Settings& settings) const;
-  [[nodiscard]] LayerTime layer_time(const Settings& s, const LayerShape& layer) const;
-  [[nodiscard]] double products_time(const Settings& s, const LayerShape& layer) const;
+  [[nodiscard]] const std::vector<StageShape>& stages_of(const MeshSettings& settings) const;
+  [[nodiscard]] double communicators_of(const MeshSettings& settings) const;
+  [[nodiscard]] LayerTime layer_time(const MeshSettings& s, const LayerShape& layer) const;
+  [[nodiscard]] double products_time(const MeshSettings& s, const LayerShape& layer) const;
   [[nodiscard]] double seconds(Pattern pattern, double bytes, std::int64_t size,
                                std::int64_t stride, double calls,
                                double most_between_nodes = 0) const;
-  [[nodiscard]] double exposed_tensor(const Settings& s, const LayerShape& layer,
+  [[nodiscard]] double exposed_tensor(const MeshSettings& s, const LayerShape& layer,
                                       double whole) const;
-  void use(const Settings& settings) const;
-  [[nodiscard]] double data_seconds(const Settings& s, double parameters, double experts) const;
-  [[nodiscard]] double tokens(const Settings& s) const;
+  void use(const MeshSettings& settings) const;
+  [[nodiscard]] double data_seconds(const MeshSettings& s, double parameters, double experts) const;
+  [[nodiscard]] double tokens(const MeshSettings& s) const;
   [[nodiscard]] double rate() const;
 
   mutable ModelFigures model_;  // its batch and the like are those of the last candidate

@@ -10,7 +10,7 @@ namespace {
 
 using MeshKey = std::tuple<std::int32_t, std::int32_t, std::int32_t, std::int32_t, std::int32_t>;
 
-MeshKey key_of(const Settings& s) { return {s.pp, s.dp, s.cp, s.tp, s.ep}; }
+MeshKey key_of(const MeshSettings& s) { return {s.pp, s.dp, s.cp, s.tp, s.ep}; }
 
 bool is_better(const Candidate& a, const Candidate& b) {
   return std::tuple{a.fit, a.bytes, a.seconds} < std::tuple{b.fit, b.bytes, b.seconds};

@@ -26,7 +26,7 @@ std::string_view to_string(Fit fit) {
 }
 
 // Of equal stages the first has the most microbatches in flight, so the others are left out.
-const std::vector<StageShape>& CostModel::stages_of(const Settings& s) const {
+const std::vector<StageShape>& CostModel::stages_of(const MeshSettings& s) const {
   auto [found, is_new] = stages_.try_emplace({s.pp, s.virtual_stages, s.stages});
   if (!is_new) return found->second;
   const StageLayers layers = stage_layers(model_.layers, s);
@@ -50,7 +50,7 @@ const std::vector<StageShape>& CostModel::stages_of(const Settings& s) const {
 
 // The families that a training program has beside the dimensions: the replicas of parameters over
 // dp and cp, and the two ends of a pipeline with a tied embedding.
-double CostModel::communicators_of(const Settings& s) const {
+double CostModel::communicators_of(const MeshSettings& s) const {
   auto [found, is_new] = communicators_.try_emplace({s.pp, s.dp, s.cp, s.tp, s.ep});
   if (!is_new) return found->second;
   std::string text = s.mesh();
@@ -63,13 +63,13 @@ double CostModel::communicators_of(const Settings& s) const {
   return found->second;
 }
 
-double CostModel::tokens(const Settings& s) const {
+double CostModel::tokens(const MeshSettings& s) const {
   return static_cast<double>(model_.sequence) * s.micro_batch / s.cp;
 }
 
 // Bytes of a layer for one microbatch. Selective recomputation leaves out the scores of attention
 // (2205.05198, section 5); where they are never kept, what norms and activations return.
-double CostModel::kept_by_layer(const Settings& s, const LayerShape& layer,
+double CostModel::kept_by_layer(const MeshSettings& s, const LayerShape& layer,
                                 Recompute recompute) const {
   const double wide = static_cast<double>(model_.activation_bytes) / 2;  // the formulas count 2
   const double is_sequence = s.sequence_parallel ? s.tp : 1;
@@ -89,7 +89,7 @@ double CostModel::kept_by_layer(const Settings& s, const LayerShape& layer,
 
 // 1F1B: stage r holds p - r microbatches. Interleaved: 2 (p - r - 1) + (v - 1) p + 1 of a chunk
 // (Megatron-LM, schedules.py). ZeRO-3 and one stage hold one.
-double CostModel::kept_of(const Settings& s, const StageShape& stage) const {
+double CostModel::kept_of(const MeshSettings& s, const StageShape& stage) const {
   const double chunks = s.virtual_stages;
   const double later = static_cast<double>(s.pp - stage.stage - 1);
   double flying =
@@ -109,7 +109,7 @@ double CostModel::kept_of(const Settings& s, const StageShape& stage) const {
          std::max(dense > 0 ? again(shape_.dense) : 0, sparse > 0 ? again(shape_.sparse) : 0);
 }
 
-DeviceMemory CostModel::memory_of(const Settings& s, const StageShape& stage) const {
+DeviceMemory CostModel::memory_of(const MeshSettings& s, const StageShape& stage) const {
   const double dense = static_cast<double>(stage.dense), sparse = static_cast<double>(stage.sparse);
   const double ends =
       (stage.has_embedding ? shape_.embedding : 0) +
@@ -126,7 +126,7 @@ DeviceMemory CostModel::memory_of(const Settings& s, const StageShape& stage) co
     return each *
            (held / (is_divided ? replicas : 1) + experts / (is_divided ? expert_replicas : 1));
   };
-  DeviceMemory memory{.weights = state(bytes.weight, 3),
+  DeviceMemory memory{.weights = state(bytes.weight, software_.shards_parameters ? 0 : 3),
                       .gradients = state(bytes.gradient, 2),
                       .optimizer = state(bytes.optimizer, 1),
                       .activations = kept_of(s, stage),
@@ -137,7 +137,9 @@ DeviceMemory CostModel::memory_of(const Settings& s, const StageShape& stage) co
   if (stage.has_loss)  // 16-bit logits, and as 32-bit numbers with their gradient
     memory.logits = tokens(s) * 10 * static_cast<double>(model_.vocabulary) / s.tp;
   // A pipeline gathers its stage once, and reduces its gradients at the end of the step.
-  if (s.zero == 3 && s.pp > 1)
+  if (s.zero == 2 && software_.shards_parameters)
+    memory.gathered = 2 * (held + experts);
+  else if (s.zero == 3 && s.pp > 1)
     memory.gathered = (2 + 4) * (held + experts);
   else if (s.zero == 3)  // two layers, of which one is gathered while the other computes
     memory.gathered = 2 * std::min(software_.most_gathered,
@@ -149,7 +151,7 @@ DeviceMemory CostModel::memory_of(const Settings& s, const StageShape& stage) co
   return memory;
 }
 
-DeviceMemory CostModel::memory(const Settings& settings) const {
+DeviceMemory CostModel::memory(const MeshSettings& settings) const {
   DeviceMemory most;
   for (const StageShape& stage : stages_of(settings))
     if (const DeviceMemory one = memory_of(settings, stage);

@@ -30,20 +30,20 @@ class Enumeration {
       : cost_{cost},
         options_{options},
         fixed_{options.fixed},
-        limits_{cost.model(), cost.shape(), options.batch, options.devices},
+        limits_{cost.model(), cost.shape(), options.batch, options.devices, &cost.software()},
         result_{result} {}
 
   void run() {
     choose_meshes();
     std::int64_t done = 0;
-    for (const Settings& mesh : meshes_) {
+    for (const MeshSettings& mesh : meshes_) {
       if (options_.progress) options_.progress(done++, std::ssize(meshes_));
       choose_experts(mesh);
     }
   }
 
  private:
-  [[nodiscard]] bool is_refused(const Settings& settings, Choice choice) {
+  [[nodiscard]] bool is_refused(const MeshSettings& settings, RuleChoice choice) {
     const Rule* rule = refusing(limits_, settings, choice);
     if (rule == nullptr) return false;
     Refusal& refusal = result_.refused[rule->id];
@@ -55,12 +55,12 @@ class Enumeration {
   }
 
   void choose_meshes() {
-    Settings s;
+    MeshSettings s;
     for (s.tp = 1; s.tp <= std::min(options_.devices, limits_.model.heads); ++s.tp) {
-      if (!is_wanted(fixed_.tp, s.tp) || is_refused(s, Choice::tp)) continue;
+      if (!is_wanted(fixed_.tp, s.tp) || is_refused(s, RuleChoice::tp)) continue;
       const std::int64_t most_cp = std::min(options_.devices / s.tp, limits_.model.sequence / 2);
       for (s.cp = 1; s.cp <= std::max<std::int64_t>(1, most_cp); s.cp *= 2) {
-        if (!is_wanted(fixed_.cp, s.cp) || is_refused(s, Choice::cp)) continue;
+        if (!is_wanted(fixed_.cp, s.cp) || is_refused(s, RuleChoice::cp)) continue;
         for (s.pp = 1; s.pp <= limits_.model.layers; ++s.pp)
           if (is_wanted(fixed_.pp, s.pp)) choose_replicas(s);
       }
@@ -68,20 +68,20 @@ class Enumeration {
   }
 
   // The largest number of replicas among which the batch can be divided.
-  void choose_replicas(Settings s) {
+  void choose_replicas(MeshSettings s) {
     const std::int64_t most = options_.devices / (std::int64_t{1} * s.tp * s.cp * s.pp);
     if (fixed_.dp) {
       s.dp = static_cast<std::int32_t>(*fixed_.dp);
-      if (!is_refused(s, Choice::dp)) meshes_.push_back(s);
+      if (!is_refused(s, RuleChoice::dp)) meshes_.push_back(s);
       return;
     }
     if (most == 0) {
       s.dp = 1;
-      static_cast<void>(is_refused(s, Choice::dp));
+      static_cast<void>(is_refused(s, RuleChoice::dp));
       return;
     }
     s.dp = static_cast<std::int32_t>(most);
-    if (is_refused(s, Choice::dp))
+    if (is_refused(s, RuleChoice::dp))
       for (s.dp = static_cast<std::int32_t>(std::min(most, options_.batch));
            options_.batch % s.dp != 0;)
         --s.dp;
@@ -89,24 +89,24 @@ class Enumeration {
     if (used >= least_used) meshes_.push_back(s);
   }
 
-  void choose_experts(Settings s) {
+  void choose_experts(MeshSettings s) {
     const std::int64_t most = std::max<std::int64_t>(1, limits_.model.experts);
     for (const std::int64_t ep : divisors(most, most)) {
       s.ep = static_cast<std::int32_t>(ep);
-      if (is_wanted(fixed_.ep, ep) && !is_refused(s, Choice::ep)) choose_micro_batch(s);
+      if (is_wanted(fixed_.ep, ep) && !is_refused(s, RuleChoice::ep)) choose_micro_batch(s);
     }
   }
 
-  void choose_micro_batch(Settings s) {
+  void choose_micro_batch(MeshSettings s) {
     for (const std::int64_t b : divisors(options_.batch / s.dp, most_micro_batch)) {
       s.micro_batch = static_cast<std::int32_t>(b);
-      if (!is_wanted(fixed_.micro_batch, b) || is_refused(s, Choice::micro_batch)) continue;
+      if (!is_wanted(fixed_.micro_batch, b) || is_refused(s, RuleChoice::micro_batch)) continue;
       s.microbatches = static_cast<std::int32_t>(options_.batch / s.dp / b);
       choose_chunks(s);
     }
   }
 
-  void choose_chunks(Settings s) {
+  void choose_chunks(MeshSettings s) {
     const std::int64_t most =
         s.pp == 1 ? 1 : std::min(most_virtual_stages, (limits_.model.layers + 2) / s.pp);
     for (std::int64_t v = 1; v <= std::max<std::int64_t>(1, most); ++v) {
@@ -115,19 +115,20 @@ class Enumeration {
       bool is_exact = false;
       for (const StageKind kind : {StageKind::even, StageKind::counted, StageKind::uneven}) {
         s.stages = kind;
-        if ((kind == StageKind::uneven && is_exact) || is_refused(s, Choice::schedule)) continue;
+        if ((kind == StageKind::uneven && is_exact) || is_refused(s, RuleChoice::schedule))
+          continue;
         is_exact = true;
         choose_sharing(s);
       }
     }
   }
 
-  void choose_sharing(Settings s) {
+  void choose_sharing(MeshSettings s) {
     const int most_zero = s.dp * s.cp > 1 ? 3 : 0;
-    const int least_zero = cost_.software().shards_parameters && !fixed_.zero ? most_zero : 0;
-    for (int zero = least_zero; zero <= most_zero; ++zero) {
+    for (int zero = 0; zero <= most_zero; ++zero) {
       if (fixed_.zero && zero != std::min<std::int64_t>(*fixed_.zero, most_zero)) continue;
       s.zero = static_cast<std::int8_t>(zero);
+      if (is_refused(s, RuleChoice::sharing)) continue;
       for (const bool sequence : {false, true}) {
         if (sequence && s.tp == 1) continue;
         if (fixed_.sequence_parallel && sequence != (*fixed_.sequence_parallel && s.tp > 1))
@@ -136,13 +137,13 @@ class Enumeration {
         for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full}) {
           if (fixed_.recompute && recompute != *fixed_.recompute) continue;
           s.recompute = recompute;
-          if (!sequence || !is_refused(s, Choice::schedule)) judge(s);
+          if (!sequence || !is_refused(s, RuleChoice::schedule)) judge(s);
         }
       }
     }
   }
 
-  void judge(const Settings& s) {
+  void judge(const MeshSettings& s) {
     ++result_.judged;
     const DeviceMemory memory = cost_.memory(s);
     const Fit fit = cost_.judge(memory);
@@ -160,9 +161,9 @@ class Enumeration {
   const CostModel& cost_;
   const SearchOptions& options_;
   const Fixed& fixed_;
-  Limits limits_;
+  RuleLimits limits_;
   SearchResult& result_;
-  std::vector<Settings> meshes_{};
+  std::vector<MeshSettings> meshes_{};
 };
 
 }  // namespace
@@ -176,13 +177,13 @@ SearchResult search(const CostModel& cost, const SearchOptions& options) {
   return result;
 }
 
-Candidate assess(const CostModel& cost, const Settings& settings) {
+Candidate assess(const CostModel& cost, const MeshSettings& settings) {
   const DeviceMemory memory = cost.memory(settings);
   return {settings, static_cast<float>(cost.time(settings).total()),
           static_cast<float>(memory.total()), cost.judge(memory)};
 }
 
-Margins calibrate(CostModel cost, const Settings& settings, const Measured& measured) {
+Margins calibrate(CostModel cost, const MeshSettings& settings, const Measured& measured) {
   Margins margins = cost.margins();
   if (measured.bytes) {
     margins.reserve += *measured.bytes - cost.memory(settings).total();

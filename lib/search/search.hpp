@@ -30,7 +30,7 @@ struct SearchOptions {
 
 /// A candidate with its costs.
 struct Candidate {
-  Settings settings{};
+  MeshSettings settings{};
   float seconds = 0;
   float bytes = 0;  ///< of the fullest device
   Fit fit = Fit::fits;
@@ -62,10 +62,11 @@ inline constexpr double calibrated_error = 0.1;
 [[nodiscard]] SearchResult search(const CostModel& cost, const SearchOptions& options);
 
 /// Returns the candidate with its costs.
-[[nodiscard]] Candidate assess(const CostModel& cost, const Settings& settings);
+[[nodiscard]] Candidate assess(const CostModel& cost, const MeshSettings& settings);
 
 /// Returns the margins with which the costs of a candidate are those that were measured.
 /// @throws UsageError if the time is shorter than that of the communication alone.
-[[nodiscard]] Margins calibrate(CostModel cost, const Settings& settings, const Measured& measured);
+[[nodiscard]] Margins calibrate(CostModel cost, const MeshSettings& settings,
+                                const Measured& measured);
 
 }  // namespace rankmesh::search

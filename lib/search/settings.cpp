@@ -28,7 +28,7 @@ std::string_view to_string(Recompute recompute) {
 
 std::string_view to_string(StageKind kind) { return kind_names[static_cast<std::size_t>(kind)]; }
 
-std::string Settings::mesh() const {
+std::string MeshSettings::mesh() const {
   const std::string cp_text = cp > 1 ? fmt::format(",cp={}", cp) : "";
   std::string text = fmt::format("pp={},dp={}{},tp={}", pp, dp, cp_text, tp);
   if (ep > 1)
@@ -36,7 +36,7 @@ std::string Settings::mesh() const {
   return text;
 }
 
-StageLayers stage_layers(std::int64_t layers, const Settings& settings) {
+StageLayers stage_layers(std::int64_t layers, const MeshSettings& settings) {
   const std::int64_t chunks = std::int64_t{1} * settings.pp * settings.virtual_stages;
   if (settings.stages == StageKind::even)
     return StageLayers::even(layers, settings.pp, settings.virtual_stages);
@@ -85,7 +85,7 @@ std::optional<double> read_real(const toml::table& table, const char* key) {
 
 }  // namespace
 
-std::string to_toml(const Settings& s, std::int64_t layers) {
+std::string to_toml(const MeshSettings& s, std::int64_t layers) {
   std::string text = fmt::format(
       "mesh = \"{}\"\nmicro_batch = {}\nmicrobatches = {}\nvirtual_stages = {}\nzero = {}\n"
       "recompute = \"{}\"\nsequence_parallel = {}\nstages = \"{}\"\n",
@@ -94,7 +94,7 @@ std::string to_toml(const Settings& s, std::int64_t layers) {
   return text + fmt::format("layers = [{}]\n", fmt::join(chunk_layers(layers, s), ", "));
 }
 
-std::vector<std::int64_t> chunk_layers(std::int64_t layers, const Settings& s) {
+std::vector<std::int64_t> chunk_layers(std::int64_t layers, const MeshSettings& s) {
   const StageLayers stages = stage_layers(layers, s);
   std::vector<std::int64_t> counts;
   for (std::int64_t v = 0; v < s.virtual_stages; ++v)
@@ -102,8 +102,8 @@ std::vector<std::int64_t> chunk_layers(std::int64_t layers, const Settings& s) {
   return counts;
 }
 
-Settings settings_of_mesh(std::string_view mesh) {
-  Settings s;
+MeshSettings settings_of_mesh(std::string_view mesh) {
+  MeshSettings s;
   const std::array<std::pair<std::string_view, std::int32_t*>, 5> sizes{
       {{"pp", &s.pp}, {"dp", &s.dp}, {"cp", &s.cp}, {"tp", &s.tp}, {"ep", &s.ep}}};
   const MeshPlan plan = MeshSpec::parse(std::string{mesh}).plan();
@@ -137,7 +137,7 @@ SettingsRow parse_settings(std::string_view text, std::string_view origin) {
   if (reader.text("mesh").empty())
     reader.refuse(0, "the settings have no 'mesh'", "write mesh = \"pp=2,dp=4,tp=8\"");
   SettingsRow row{.settings = settings_of_mesh(reader.text("mesh")), .measured = {}};
-  Settings& s = row.settings;
+  MeshSettings& s = row.settings;
   const auto read = [&](const char* key, std::int32_t& to) {
     to = static_cast<std::int32_t>(reader.number(key, 1, most_size).value_or(to));
   };

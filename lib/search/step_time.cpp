@@ -34,7 +34,7 @@ CostModel::CostModel(const ModelFigures& model, const DeviceFigures& device, con
 }
 
 // Sets the figures of the step that estimate() needs.
-void CostModel::use(const Settings& s) const {
+void CostModel::use(const MeshSettings& s) const {
   model_.batch = s.micro_batch;
   model_.microbatches = s.microbatches;
   model_.virtual_stages = s.virtual_stages;
@@ -81,7 +81,7 @@ double CostModel::rate() const {
 }
 
 // One pass forward. A product takes a fixed time, and then as long as its operations.
-double CostModel::products_time(const Settings& s, const LayerShape& layer) const {
+double CostModel::products_time(const MeshSettings& s, const LayerShape& layer) const {
   double time = 0;
   for (const double weight : layer.products)
     time += 2 * tokens(s) * weight / s.tp / rate() + device_.product_latency;
@@ -98,7 +98,7 @@ struct CostModel::LayerTime {
 
 // A backward pass takes twice the time of a forward pass. Each tensor that is kept is written once
 // and read once.
-CostModel::LayerTime CostModel::layer_time(const Settings& s, const LayerShape& layer) const {
+CostModel::LayerTime CostModel::layer_time(const MeshSettings& s, const LayerShape& layer) const {
   const bool flash = software_.has_flash_attention;
   const double core = 4 * tokens(s) * static_cast<double>(model_.sequence) * shape_.query_width /
                       s.tp * (flash ? 0.5 : 1) /
@@ -120,7 +120,7 @@ CostModel::LayerTime CostModel::layer_time(const Settings& s, const LayerShape& 
 }
 
 // Gradients and parameters of the replicas, for the stage with the most.
-double CostModel::data_seconds(const Settings& s, double parameters, double experts) const {
+double CostModel::data_seconds(const MeshSettings& s, double parameters, double experts) const {
   const std::int64_t replicas = std::int64_t{1} * s.dp * s.cp;
   const std::int64_t expert_replicas = std::max<std::int64_t>(1, replicas * s.tp / s.ep);
   const auto of = [&](double held, std::int64_t d, std::int64_t stride) {
@@ -134,7 +134,8 @@ double CostModel::data_seconds(const Settings& s, double parameters, double expe
 // What the messages of tp add to a layer. With sequence parallelism a product and the collective
 // beside it run in t parts, so that all but the first overlap; each part takes the latency of a
 // product (Megatron-LM, --tp-comm-overlap). Two fifths of the collectives are in the forward pass.
-double CostModel::exposed_tensor(const Settings& s, const LayerShape& layer, double whole) const {
+double CostModel::exposed_tensor(const MeshSettings& s, const LayerShape& layer,
+                                 double whole) const {
   if (!software_.overlaps || !s.sequence_parallel || layer.products.empty()) return whole;
   const double passes = s.recompute == Recompute::full ? 2 : 1;  // forward
   const double of_product = whole / static_cast<double>(layer.products.size());
@@ -150,7 +151,7 @@ double CostModel::exposed_tensor(const Settings& s, const LayerShape& layer, dou
   return std::min(whole, exposed);
 }
 
-StepTime CostModel::time(const Settings& s) const {
+StepTime CostModel::time(const MeshSettings& s) const {
   use(s);
   const MeshSizes sizes{.t = s.tp, .p = s.pp, .c = s.cp, .e = s.ep};
   const LayerTime dense = layer_time(s, shape_.dense), sparse = layer_time(s, shape_.sparse);

@@ -105,20 +105,20 @@ TEST_CASE("devices: names, files, and what is refused") {
 }
 
 TEST_CASE("settings round through TOML, and JSON has the same keys") {
-  const Settings s{.pp = 16,
-                   .dp = 8,
-                   .cp = 2,
-                   .tp = 8,
-                   .virtual_stages = 2,
-                   .micro_batch = 2,
-                   .microbatches = 32,
-                   .zero = 2,
-                   .sequence_parallel = true,
-                   .recompute = Recompute::full,
-                   .stages = StageKind::counted};
+  const MeshSettings s{.pp = 16,
+                       .dp = 8,
+                       .cp = 2,
+                       .tp = 8,
+                       .virtual_stages = 2,
+                       .micro_batch = 2,
+                       .microbatches = 32,
+                       .zero = 2,
+                       .sequence_parallel = true,
+                       .recompute = Recompute::full,
+                       .stages = StageKind::counted};
   CHECK(s.mesh() == "pp=16,dp=8,cp=2,tp=8");
   CHECK(parse_settings(to_toml(s, 126), "x").settings == s);
-  const Settings experts{.pp = 8, .dp = 64, .tp = 2, .ep = 64, .sequence_parallel = true};
+  const MeshSettings experts{.pp = 8, .dp = 64, .tp = 2, .ep = 64, .sequence_parallel = true};
   CHECK(experts.mesh() == "pp=8,dp=64,tp=2 | pp=8,edp=2,ep=64");
   CHECK(parse_settings(to_toml(experts, 64), "x").settings == experts);
   const auto row = parse_settings(

@@ -57,7 +57,7 @@ inline std::vector<Fields> read(const std::string& path) {
 struct Row {
   std::string source, name, gpu;
   ModelFigures model{};
-  search::Settings settings{};
+  search::MeshSettings settings{};
   search::Software software{};
   search::DeviceFigures device{};
   std::int64_t gpus = 1, batch = 1;
@@ -76,7 +76,8 @@ inline const std::vector<Program> programs{
     {"2104.04473", "megatron", true},  {"2205.05198", "megatron", true},
     {"2201.11990", "deepspeed", true}, {"tables.tex", "megatron", true},
     {"bigscience", "deepspeed", true}, {"torchtitan", "fsdp", false},
-    {"llm-foundry", "fsdp", false},    {"", "megatron", false},
+    {"llm-foundry", "fsdp", false},    {"2407.21783", "fsdp", false},
+    {"", "megatron", false},
 };
 
 inline double number(const Fields& row, const char* name, double otherwise = 0) {
@@ -169,7 +170,7 @@ inline std::optional<Row> row_of(const Fields& f) {
   row.software = search::software(software, precision);
   row.software.has_flash_attention = !program.is_old;
   if (program.is_old) row.software.overlaps = false;
-  search::Settings& s = row.settings;
+  search::MeshSettings& s = row.settings;
   row.gpus = whole(f, "gpus", 1);
   s.tp = whole(f, "tp", 1), s.pp = whole(f, "pp", 1), s.cp = whole(f, "cp", 1);
   s.ep = whole(f, "ep", 1);

@@ -50,9 +50,9 @@ Software old_program() {
   return program;
 }
 
-std::string reason_of(const ModelFigures& model, const Settings& s, std::int64_t batch = 64) {
+std::string reason_of(const ModelFigures& model, const MeshSettings& s, std::int64_t batch = 64) {
   const ModelShape shape{model};
-  const Limits limits{model, shape, batch, 4096};
+  const RuleLimits limits{model, shape, batch, 4096};
   const Rule* rule = refusing(limits, s);
   return rule == nullptr ? "" : rule->why(limits, s);
 }
@@ -61,13 +61,13 @@ std::string reason_of(const ModelFigures& model, const Settings& s, std::int64_t
 
 TEST_CASE("activations are those of Korthikanti et al. (2205.05198, table 2)") {
   const double sbh = 2048.0 * 12288, a = 96, s = 2048, h = 12288;
-  const auto per_layer = [&](const Settings& settings) {
+  const auto per_layer = [&](const MeshSettings& settings) {
     // The embedding's mask is not part of a layer; nor are the layers in flight.
     const double masks = sbh / (settings.sequence_parallel ? settings.tp : 1);
     const CostModel cost = cost_of(gpt3(), 8, old_program());
     return (cost.memory(settings).activations - masks) / 96 / sbh;
   };
-  Settings settings;
+  MeshSettings settings;
   CHECK(per_layer(settings) == doctest::Approx(34 + 5 * a * s / h));
   settings.tp = 8;
   CHECK(per_layer(settings) == doctest::Approx(10 + 24.0 / 8 + 5 * a * s / (h * 8)));
@@ -84,7 +84,7 @@ TEST_CASE("the states of parameters are divided as ZeRO says") {
   const ModelShape shape{model};
   CHECK(shape.all_parameters == doctest::Approx(174.6e9).epsilon(0.001));
   const auto states = [&](int zero, std::int32_t dp, const Software& program) {
-    Settings s{.dp = dp, .zero = static_cast<std::int8_t>(zero)};
+    MeshSettings s{.dp = dp, .zero = static_cast<std::int8_t>(zero)};
     const auto memory = cost_of(model, 64, program).memory(s);
     return (memory.weights + memory.gradients + memory.optimizer) / shape.all_parameters;
   };
@@ -99,7 +99,7 @@ TEST_CASE("the states of parameters are divided as ZeRO says") {
 
 TEST_CASE("a stage holds the microbatches of its schedule") {
   const auto held = [](std::int32_t v, std::int32_t m) {
-    Settings s{.pp = 8, .virtual_stages = v, .microbatches = m};
+    MeshSettings s{.pp = 8, .virtual_stages = v, .microbatches = m};
     ModelFigures model = gpt3();
     model.dropout = false;
     model.vocabulary = 1;
@@ -115,7 +115,7 @@ TEST_CASE("a stage holds the microbatches of its schedule") {
 }
 
 TEST_CASE("the bubble is (p - 1) / (v m) of the ideal time") {
-  Settings s{.pp = 8, .microbatches = 64};
+  MeshSettings s{.pp = 8, .microbatches = 64};
   ModelFigures model = gpt3();
   model.tied_embedding = false;
   const CostModel cost = cost_of(model, 8);
@@ -145,6 +145,14 @@ TEST_CASE("rules name the nearest values that work") {
   CHECK(reason_of(model, {.pp = 7, .stages = StageKind::counted}) == "");  // 98 = 7 x 14
   CHECK(reason_of(model, {.pp = 9, .stages = StageKind::uneven}) == "");
   CHECK(reason_of(model, {.dp = 8192}, 8192).ends_with("there are 4096"));
+  const ModelShape shape{model};
+  const Software megatron = software("megatron", "bf16"), fsdp = software("fsdp", "bf16");
+  const MeshSettings sharded{.pp = 2, .dp = 2, .zero = 3}, plain{.pp = 2, .dp = 2};
+  const auto is_refused = [&](const MeshSettings& s, const Software& program) {
+    return refusing({model, shape, 64, 64, &program}, s, RuleChoice::sharing) != nullptr;
+  };
+  CHECK((is_refused(sharded, megatron) && !is_refused(plain, megatron)));
+  CHECK((is_refused(plain, fsdp) && !is_refused(sharded, fsdp)));
 }
 
 TEST_CASE("stages: the embedding and the loss count as layers, and ends have the fewest") {
@@ -172,10 +180,10 @@ TEST_CASE("a search finds what a search of all settings finds") {
       const CostModel cost{model, device, nodes_of_8(devices), Software{}, {}};
       const auto found = search(cost, {.devices = devices, .batch = batch});
       const ModelShape shape{model};
-      const Limits limits{cost.model(), shape, batch, devices};
+      const RuleLimits limits{cost.model(), shape, batch, devices, &cost.software()};
       double best = std::numeric_limits<double>::infinity();
       std::int64_t count = 0;
-      const auto judge = [&](const Settings& s) {
+      const auto judge = [&](const MeshSettings& s) {
         if (refusing(limits, s) != nullptr) return;
         const Candidate one = assess(cost, s);
         ++count;
@@ -190,13 +198,13 @@ TEST_CASE("a search finds what a search of all settings finds") {
                 for (std::int32_t b = 1; b * dp <= batch; ++b)
                   for (std::int32_t v = 1; v <= 12; ++v)
                     for (int rest = 0; rest < 4 * 2 * 3 * 3; ++rest) {
-                      Settings s{.pp = pp,
-                                 .dp = dp,
-                                 .cp = cp,
-                                 .tp = tp,
-                                 .ep = ep,
-                                 .virtual_stages = v,
-                                 .micro_batch = b};
+                      MeshSettings s{.pp = pp,
+                                     .dp = dp,
+                                     .cp = cp,
+                                     .tp = tp,
+                                     .ep = ep,
+                                     .virtual_stages = v,
+                                     .micro_batch = b};
                       if (batch % (dp * b) != 0) continue;
                       s.microbatches = static_cast<std::int32_t>(batch / dp / b);
                       s.zero = static_cast<std::int8_t>(rest % 4);
@@ -242,7 +250,7 @@ TEST_CASE("groups have times that differ by less than 10 %, the least memory fir
 
 TEST_CASE("calibration reproduces what was measured") {
   CostModel cost = cost_of(gpt3(), 512);
-  const Settings s{.pp = 8, .dp = 8, .tp = 8, .microbatches = 64, .sequence_parallel = true};
+  const MeshSettings s{.pp = 8, .dp = 8, .tp = 8, .microbatches = 64, .sequence_parallel = true};
   const Measured measured{cost.time(s).total() * 1.3, cost.memory(s).total() + 5e9};
   cost.set_margins(calibrate(cost, s, measured));
   CHECK(cost.time(s).total() == doctest::Approx(*measured.seconds));

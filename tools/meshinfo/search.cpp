@@ -8,8 +8,8 @@
 #include <fmt/ranges.h>
 
 #include "command.hpp"
+#include "rankmesh/base/detail/parse.hpp"
 #include "rankmesh/base/detail/read_file.hpp"
-#include "rankmesh/base/detail/suggest.hpp"
 #include "rankmesh/base/error.hpp"
 #include "report/search.hpp"
 #include "terminal.hpp"
@@ -97,11 +97,10 @@ rankmesh::Machine machine_of(const SearchArguments& options, const MachineArgume
 
 template <class Number>
 void store_number(const std::string& text, const std::string& value, Number& to) {
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-  if (error != std::errc{} || end != value.data() + value.size() || number < 0)
+  const auto number = rankmesh::detail::parse_number(value);
+  if (!number || *number < 0)
     throw UsageError{fmt::format("'{}' has no number", text), "write a whole number, as in tp=8"};
-  to = number;
+  to = *number;
 }
 
 // Reads what the user fixes.
@@ -139,13 +138,13 @@ search::Fixed read_fixed(const std::vector<std::string>& texts) {
 }
 
 // Reads a mesh, or a file of settings, and completes it for the step.
-search::SettingsRow read_row(const std::string& text, const search::Limits& limits) {
+search::SettingsRow read_row(const std::string& text, const search::RuleLimits& limits) {
   search::SettingsRow row;
   if (text.ends_with(".toml") || text.ends_with(".json"))
     row = search::parse_settings(read_text_of("settings", text), text);
   else
     row.settings = search::settings_of_mesh(text);
-  search::Settings& s = row.settings;
+  search::MeshSettings& s = row.settings;
   if (limits.batch % s.dp == 0 && limits.batch / s.dp % s.micro_batch == 0)
     s.microbatches = static_cast<std::int32_t>(limits.batch / s.dp / s.micro_batch);
   const std::int64_t chunks = std::int64_t{1} * s.pp * s.virtual_stages;
@@ -159,9 +158,9 @@ search::SettingsRow read_row(const std::string& text, const search::Limits& limi
 }
 
 // Chooses the settings of a mesh of the user that are best for it.
-search::Settings best_of_mesh(const search::CostModel& cost, search::SearchOptions options,
-                              const std::string& text, const search::Limits& limits) {
-  const search::Settings given = read_row(text, limits).settings;
+search::MeshSettings best_of_mesh(const search::CostModel& cost, search::SearchOptions options,
+                                  const std::string& text, const search::RuleLimits& limits) {
+  const search::MeshSettings given = read_row(text, limits).settings;
   if (text.ends_with(".toml") || text.ends_with(".json")) return given;
   options.devices = given.ranks();
   options.progress = {};
@@ -173,7 +172,7 @@ search::Settings best_of_mesh(const search::CostModel& cost, search::SearchOptio
   return found.smallest ? found.smallest->settings : given;
 }
 
-void write_settings(const std::string& path, const search::Settings& settings,
+void write_settings(const std::string& path, const search::MeshSettings& settings,
                     std::int64_t layers) {
   Output output{path};
   output.write(path.ends_with(".json")
@@ -215,8 +214,8 @@ int run_search(const SearchArguments& options, Job& job) {
   search::SearchOptions search_options{.devices = tree.slot_count(),
                                        .batch = batch_of(options, model),
                                        .fixed = read_fixed(options.fixed)};
-  const search::Limits limits{cost.model(), cost.shape(), search_options.batch,
-                              search_options.devices};
+  const search::RuleLimits limits{cost.model(), cost.shape(), search_options.batch,
+                                  search_options.devices, &cost.software()};
   if (!options.row.empty()) {
     const auto row = read_row(options.row, limits);
     if (!row.measured.seconds && !row.measured.bytes)
