@@ -28,7 +28,7 @@ std::string settings_text(const MeshSettings& s) {
   return text;
 }
 
-void add_heading(const SearchReport& report, Document& document) {
+void add_summary(const SearchReport& report, Document& document) {
   const CostModel& cost = report.cost;
   const ModelFigures& m = cost.model();
   const search::DeviceFigures& d = cost.device();
@@ -244,7 +244,7 @@ Document search(const SearchReport& report) {
   Document document{};
   document.schema = "rankmesh.search/1";
   document.fields = Json::object();
-  add_heading(report, document);
+  add_summary(report, document);
   const auto best = grouped(report.result.candidates, report.rows);
   std::vector<MeshSettings> shown;
   if (best.empty()) {
