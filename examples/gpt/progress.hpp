@@ -4,31 +4,51 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <map>
 #include <string>
 #include <vector>
 
+#include <rankmesh/base/error.hpp>
 #include <rankmesh/record/find.hpp>
-#include <rankmesh/record/statistics.hpp>
 
 /// Reads the records that rankmesh keeps of the calls of each rank on this machine, and says in
 /// which groups the ranks wait.
 class Waits {
  public:
+  Waits() { (void)line(); }
   /// Returns the share of the time since the last call that a rank waited in blocking calls of each
   /// family, as in `tp 21 %, pp 9 %`. Reads only; no rank is involved.
   std::string line() {
+    Time elapsed = 1;
+    std::map<std::string, Time> waited;  // by family; calls that did not wait have no times
+    for (const rankmesh::record::Record& record : read()) {
+      Time& before = last_read_[record.mesh_key];
+      for (const rankmesh::record::Call& call : record.calls)
+        if (!call.is_async && call.begin && call.end && *call.begin > before)
+          waited[name_of(record, call)] += *call.end - *call.begin;
+      elapsed = std::max(elapsed, record.read_at - before);
+      before = record.read_at;
+    }
     std::string text;
-    auto now = read();
-    for (const auto& family : rankmesh::record::activity_between(before_, now).families)
-      if (const int percent = static_cast<int>(100 * family.waited_share() + 0.5); percent > 0)
-        text += (text.empty() ? "" : ", ") + family.name + " " + std::to_string(percent) + " %";
-    before_ = std::move(now);
+    for (const auto& [family, time] : waited)
+      if (const Time percent = (100 * time + elapsed / 2) / elapsed; percent > 0)
+        text += (text.empty() ? "" : ", ") + family + " " + std::to_string(percent) + " %";
     return text;
   }
 
  private:
+  using Time = rankmesh::record::Time;
+
+  static std::string name_of(const rankmesh::record::Record& record,
+                             const rankmesh::record::Call& call) {
+    const std::size_t family = call.descriptor.family();
+    if (call.group >= record.groups.size()) return "other groups";
+    const std::vector<std::string>& names = record.groups[call.group].names;
+    return family < names.size() ? names[family] : names.front();
+  }
   static std::vector<rankmesh::record::Record> read() {
     try {
       return rankmesh::record::read_all(rankmesh::record::sources_of_process(getpid())).records;
@@ -36,7 +56,7 @@ class Waits {
       return {};
     }
   }
-  std::vector<rankmesh::record::Record> before_ = read();
+  std::map<std::uint64_t, Time> last_read_;  // by the key of the mesh
 };
 
 /// Prints a line for some steps.

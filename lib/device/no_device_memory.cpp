@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Device memory for builds without the headers of CUDA.
 #include "base/detail/private_api.hpp"
-#include "device/ordered_memory.hpp"
 #include "device/stream_memory.hpp"
 #include "rankmesh/device/device_buffer.hpp"
 
@@ -38,23 +37,7 @@ void zero_on_device(void*, std::size_t bytes, StreamRef) {
 RANKMESH_PRIVATE_API void* allocate_in_order(std::size_t, StreamRef) { fail(); }
 RANKMESH_PRIVATE_API void free_in_order(void*, StreamRef) {}
 RANKMESH_PRIVATE_API bool is_in_capture(StreamRef) { return false; }
-RANKMESH_PRIVATE_API void require_no_capture(StreamRef) {}
-RANKMESH_PRIVATE_API void* allocate_for_all_streams(std::size_t) { fail(); }
-RANKMESH_PRIVATE_API void free_after_device(void*) noexcept {}
-RANKMESH_PRIVATE_API void* allocate_pinned(std::size_t) { fail(); }
-RANKMESH_PRIVATE_API void free_pinned(void*) noexcept {}
-RANKMESH_PRIVATE_API void copy_in_order(void*, const void*, std::size_t, detail::Direction,
-                                        StreamRef) {
-  fail();
-}
-RANKMESH_PRIVATE_API void copy_rows_in_order(std::byte*, std::int64_t, const std::byte*,
-                                             std::int64_t, std::int64_t, std::int64_t, StreamRef) {
-  fail();
-}
 RANKMESH_PRIVATE_API void wait_for(StreamRef) { fail(); }
 void trim_pools() noexcept {}
-
-RANKMESH_PRIVATE_API OrderedMemory::OrderedMemory(std::size_t) { fail(); }
-RANKMESH_PRIVATE_API void OrderedMemory::note_use(StreamRef) noexcept {}
 
 }  // namespace rankmesh::device

@@ -57,12 +57,6 @@ cudaMemPool_t current_pool() {
   return pool;
 }
 
-// Whether CUDA copies rows at this distance in two dimensions. It refuses distances above
-// cudaDevAttrMaxPitch, which is 2^31 - 1 on all devices.
-bool is_pitch(std::int64_t step, std::int64_t bytes) {
-  return bytes <= step && step <= std::numeric_limits<std::int32_t>::max();
-}
-
 }  // namespace
 
 RANKMESH_PRIVATE_API void* allocate_in_order(std::size_t bytes, StreamRef stream) {
@@ -78,62 +72,6 @@ RANKMESH_PRIVATE_API void free_in_order(void* memory, StreamRef stream) {
 }
 
 RANKMESH_PRIVATE_API bool is_in_capture(StreamRef stream) { return is_captured(stream); }
-
-RANKMESH_PRIVATE_API void require_no_capture(StreamRef stream) {
-  if (is_in_capture(stream))
-    throw UsageError{"memory that is kept cannot be allocated while its stream is captured",
-                     "make the call once before the capture, or call reserve()"};
-}
-
-RANKMESH_PRIVATE_API void* allocate_for_all_streams(std::size_t bytes) {
-  const Stream stream = Stream::create();
-  void* memory = allocate_in_order(bytes, stream);
-  wait_for(stream);
-  return memory;
-}
-
-RANKMESH_PRIVATE_API void free_after_device(void* memory) noexcept {
-  if (memory == nullptr) return;
-  try {
-    drain(Deadline{default_timeout()});  // cudaFree does not wait for the uses of a pool's memory
-  } catch (const std::exception&) {
-    return;
-  }
-  detail::release(memory);
-}
-
-RANKMESH_PRIVATE_API void* allocate_pinned(std::size_t bytes) {
-  void* memory = nullptr;
-  if (bytes > 0) check(cudaMallocHost(&memory, bytes), "cudaMallocHost");
-  return memory;
-}
-
-RANKMESH_PRIVATE_API void free_pinned(void* memory) noexcept {
-  if (memory != nullptr) (void)cudaFreeHost(memory);
-}
-
-RANKMESH_PRIVATE_API void copy_in_order(void* to, const void* from, std::size_t bytes,
-                                        detail::Direction direction, StreamRef stream) {
-  if (bytes == 0) return;
-  const auto kind =
-      direction == detail::Direction::to_device ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost;
-  check(cudaMemcpyAsync(to, from, bytes, kind, handle_of(stream)), "cudaMemcpyAsync");
-}
-
-RANKMESH_PRIVATE_API void copy_rows_in_order(std::byte* to, std::int64_t to_step,
-                                             const std::byte* from, std::int64_t from_step,
-                                             std::int64_t bytes, std::int64_t rows,
-                                             StreamRef stream) {
-  if (rows > 1 && is_pitch(to_step, bytes) && is_pitch(from_step, bytes))
-    return check(cudaMemcpy2DAsync(to, static_cast<std::size_t>(to_step), from,
-                                   static_cast<std::size_t>(from_step),
-                                   static_cast<std::size_t>(bytes), static_cast<std::size_t>(rows),
-                                   cudaMemcpyDeviceToDevice, handle_of(stream)),
-                 "cudaMemcpy2DAsync");
-  for (std::int64_t row = 0; row < rows; ++row)
-    detail::copy_on_device(to + row * to_step, from + row * from_step,
-                           static_cast<std::size_t>(bytes), stream);
-}
 
 RANKMESH_PRIVATE_API void wait_for(StreamRef stream) {
   Stream::adopt(handle_of(stream)).wait(Deadline{default_timeout()});

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "rankmesh/exchange/control_queue.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "detail/agree.hpp"
 #include "detail/control_queue_state.hpp"
 #include "rankmesh/base/hash.hpp"
-#include "rankmesh/mpi/error.hpp"
-#include "rankmesh/mpi/node.hpp"
-#include "rankmesh/wait/mpi_memory.hpp"
+#include "transport/detail/node_segments.hpp"
 #include "wait/detail/rank_status.hpp"
 
 namespace rankmesh::exchange {
@@ -85,48 +85,54 @@ void ControlQueue::State::require_usable() const {
 }
 
 // Sorts the readers into those on the writer's node and the others.
-void ControlQueue::State::find_readers(const Placement& nodes) {
+void ControlQueue::State::find_readers() {
+  const Placement& nodes = runtime().control->placement;
+  const std::int32_t node_of_writer = nodes.node(group->ranks().at(writer.value()));
   std::vector<std::int64_t> remote_of;
   for (std::int64_t r = 0; r < group->size(); ++r) {
     if (r == writer.value()) continue;
-    const bool is_near = nodes.node(r) == nodes.node(writer.value());
+    const bool is_near = nodes.node(group->ranks().at(r)) == node_of_writer;
     if (group->rank_in_group() == RankInGroup{r}) reader = local_of.size();
     (is_near ? local_of : remote_of).push_back(r);
   }
-  is_local = nodes.node(group->rank_in_group().value()) == nodes.node(writer.value());
+  is_local = nodes.node(runtime().rank) == node_of_writer;
   remote.open(group->native_mpi(), tag, id, std::move(remote_of));
   // A rank that spins on a shared core keeps this core from the rank for which it waits.
-  const auto cores = static_cast<std::size_t>(nodes.cores(nodes.node(writer.value())).value_or(1));
+  const auto cores = static_cast<std::size_t>(nodes.cores(node_of_writer).value_or(1));
   spins = local_of.size() + 1 > cores ? 0 : 100;
 }
 
 // Creates the ring on the writer's node. Collective over the group: a rank that fails still takes
 // part, and all throw.
 void ControlQueue::State::open_ring(const mpi::CommunicatorView& comm) {
-  rankmesh::detail::ControlPlane& control = *runtime().control;
   std::string failure;
   const bool has_ring = is_local && !local_of.empty();
   mpi::Communicator node = mpi::split(comm, has_ring ? 0 : MPI_UNDEFINED, comm.rank());
   if (has_ring) {
-    std::vector<int> members{static_cast<int>(group->ranks().at(writer.value()).value())};
-    for (const std::int64_t r : local_of)
-      members.push_back(static_cast<int>(group->ranks().at(r).value()));
-    const WaitPoint point =
-        WaitPoint::of(std::move(members), fmt::format("the control queue of '{}'", group->name()),
-                      fmt::format("queue {} of {}", tag, group->ranks().to_string()));
+    std::vector<Rank> members;
+    for (std::int64_t r = 0; r < group->size(); ++r)
+      if (r == writer.value() || std::ranges::find(local_of, r) != local_of.end())
+        members.push_back(group->ranks().at(r));
     const auto slots = static_cast<std::size_t>(options.slots);
     const auto slot_bytes = (static_cast<std::size_t>(options.slot_bytes) + detail::ring_line - 1) /
                             detail::ring_line * detail::ring_line;
-    try {
-      const rankmesh::detail::CallLock lock{runtime()};
-      segment = SharedSegment{node.view(), MessageRing::bytes(local_of.size(), slots, slot_bytes),
-                              control.monitor, point, control.deadline()};
+    const rankmesh::detail::CallLock lock{runtime()};
+    rankmesh::detail::NodeSegment made =
+        std::move(rankmesh::detail::make_node_segments(
+                      {*runtime().control, node.view(), RankSet::of(members),
+                       fmt::format("queue {} of {}", tag, group->ranks().to_string())},
+                      {{fmt::format("the control queue of '{}'", group->name()),
+                        MessageRing::bytes(local_of.size(), slots, slot_bytes)}})
+                      .front());
+    if (made.error) {
+      failure = made.error->message();
+    } else {
+      segment = std::move(made.segment);
       ring.emplace(segment.data(), local_of.size(), slots, slot_bytes);
-    } catch (const SharedMemoryError& error) {
-      failure = error.message();
     }
     node.free();
   }
+
   std::vector<std::int32_t> failed{failure.empty() ? 0 : 1};
   group->all_reduce_async(failed, ReduceOp::max).wait();
   if (failed[0] != 0)
@@ -149,9 +155,8 @@ ControlQueue::ControlQueue(GroupCoordinator& group, RankInGroup writer, ControlQ
   state.tag = first_tag + static_cast<int>(number % tags);
   const std::uint64_t mesh = state.runtime().control->key_of_mesh;
   state.id = hash_bytes(fmt::format("queue {} of {}", number, mesh)).low;
-  const mpi::CommunicatorView comm{group.native_mpi()};
-  state.find_readers(mpi::discover_nodes(comm));
-  state.open_ring(comm);
+  state.find_readers();
+  state.open_ring(mpi::CommunicatorView{group.native_mpi()});
 }
 
 ControlQueue::~ControlQueue() = default;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "detail/device_copies.hpp"
 
+#include "detail/device_memory.hpp"
 #include "device/kernels/load.hpp"
-#include "device/kernels/move_rows.hpp"
-#include "device/stream_memory.hpp"
+#include "exchange/kernels/move_rows.hpp"
 
 namespace rankmesh::exchange::detail {
 namespace {
@@ -65,8 +65,8 @@ void DeviceCopies::queue(StreamRef stream) {
       short_rows.push_back(
           {rows.to, rows.from, rows.bytes, rows.count, rows.to_step, rows.from_step});
     else
-      device::copy_rows_in_order(rows.to, rows.to_step, rows.from, rows.from_step, rows.bytes,
-                                 rows.count, stream);
+      copy_rows_in_order(rows.to, rows.to_step, rows.from, rows.from_step, rows.bytes, rows.count,
+                         stream);
   list_.clear();
   if (!short_rows.empty()) device::launch(short_rows, stream);
 }

@@ -85,7 +85,7 @@ ExpertRoute ExpertDispatcher::route(DeviceSpan<const std::int32_t> ids, std::int
   (void)s.group.native_nccl();  // throws the reason if there are no devices
   using Direction = device::detail::Direction;
   const auto on_host = s.staging.get<std::int32_t>(ids.size());
-  device::copy_in_order(on_host.data(), ids.data(), on_host.size_bytes(), Direction::to_host,
+  detail::copy_in_order(on_host.data(), ids.data(), on_host.size_bytes(), Direction::to_host,
                         stream);
   device::wait_for(stream);
   ExpertRoute route = plan(on_host, top_k);
@@ -98,7 +98,7 @@ ExpertRoute ExpertDispatcher::route(DeviceSpan<const std::int32_t> ids, std::int
   auto next = staged.begin();
   for (const auto* list : lists) next = std::ranges::copy(*list, next).out;
   auto memory = s.routes->take(count, stream);
-  device::copy_in_order(memory.get(), staged.data(), staged.size_bytes(), Direction::to_device,
+  detail::copy_in_order(memory.get(), staged.data(), staged.size_bytes(), Direction::to_device,
                         stream);
   route.on_device_ = std::make_shared<ExpertRoute::OnDevice>(std::move(memory));
   return route;

@@ -9,7 +9,7 @@
 
 #include "detail/expert_dispatcher_state.hpp"
 #include "detail/route_planner.hpp"
-#include "device/kernels/expert_rows.hpp"
+#include "exchange/kernels/expert_rows.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/group/detail/group_access.hpp"
 #include "rankmesh/wait/mpi_memory.hpp"

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "device/kernels/expert_rows.hpp"
+#include "exchange/kernels/expert_rows.hpp"
 #include "rankmesh/base/error.hpp"
 
 namespace rankmesh::exchange::detail {

@@ -186,9 +186,9 @@ std::optional<std::int64_t> GroupFamily::stride() const {
   return members_.front().stride;
 }
 
-// Equal member modes on the same ranks make all groups equal. The reason: the groups of a strided
-// family are translates of one set, and translates can tile a set of positions in only one way,
-// since the lowest remaining position must be the lowest of the next group.
+// Equal member modes on the same ranks make all groups equal. The reason: the lowest of the ranks
+// is the lowest rank of its group, and the modes say which ranks are in a group with a given lowest
+// rank. Without this group, the same holds for the lowest of the ranks that are left, and so on.
 bool GroupFamily::has_same_groups(const GroupFamily& other) const {
   return is_strided() && other.is_strided() && members_ == other.members_ &&
          all_.has_same_ranks(other.all_);

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "layout/detail/shared_groups.hpp"
 #include "rankmesh/base/detail/suggest.hpp"
 #include "rankmesh/base/error.hpp"
 
@@ -183,23 +184,30 @@ std::vector<Membership> MeshPlan::memberships(Rank rank) const {
   return result;
 }
 
-std::vector<CommunicatorUse> MeshPlan::communicators(Rank rank) const {
+std::vector<CommunicatorUse> detail::shared_groups(const MeshPlan& plan, Rank rank) {
   std::vector<CommunicatorUse> result;
-  for (Membership& membership : memberships(rank)) {
-    if (membership.ranks.size() < 2) continue;
-    if (families_[membership.family].coverage(world_size_) == Coverage::overlapping) continue;
-    const GroupOptions& wanted = options_[membership.family];
+  for (const Membership& membership : plan.memberships(rank)) {
+    const std::size_t family = membership.family;
+    if (plan.families()[family].coverage(plan.world_size()) == Coverage::overlapping) continue;
+    const GroupOptions& wanted = plan.options(family);
     const auto same = std::ranges::find_if(result, [&](const CommunicatorUse& use) {
       return use.duplicate_key.empty() && use.ranks == membership.ranks &&
-             options_[use.families.front()].can_share(wanted);
+             plan.options(use.families.front()).can_share(wanted);
     });
     if (same != result.end())
-      same->families.push_back(membership.family);
+      same->families.push_back(family);
     else
-      result.push_back({membership.ranks, {membership.family}, {}});
+      result.push_back({membership.ranks, {family}, {}});
+    if (membership.ranks.size() < 2) continue;
     for (const std::string& key : wanted.duplicates)
-      result.push_back({membership.ranks, {membership.family}, key});
+      result.push_back({membership.ranks, {family}, key});
   }
+  return result;
+}
+
+std::vector<CommunicatorUse> MeshPlan::communicators(Rank rank) const {
+  std::vector<CommunicatorUse> result = detail::shared_groups(*this, rank);
+  std::erase_if(result, [](const CommunicatorUse& use) { return use.ranks.size() < 2; });
   return result;
 }
 

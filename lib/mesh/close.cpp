@@ -15,21 +15,11 @@
 namespace rankmesh {
 namespace {
 
-// Compares the calls that the members of a group have made. Keeps the first failure, because the
-// group is closed in any case.
-void compare_calls(detail::Connection& connection, std::exception_ptr& failure) {
+// Runs a step of a close, and keeps the first failure: what is left is closed in any case.
+template <class Step>
+void keep_failure(std::exception_ptr& failure, Step&& step) {
   try {
-    connection.guard().compare_at_close();
-  } catch (const Error&) {
-    if (failure == nullptr) failure = std::current_exception();
-  }
-}
-
-// Ends the receives that are under way. Keeps the first failure.
-void end_receives(detail::MeshRuntime& runtime, const detail::Connection* only,
-                  const Deadline& deadline, std::exception_ptr& failure) {
-  try {
-    runtime.in_flight.end_receives(only, runtime.control->monitor, deadline);
+    step();
   } catch (const Error&) {
     if (failure == nullptr) failure = std::current_exception();
   }
@@ -51,7 +41,7 @@ void meet_at_close(detail::MeshState& state, bool has_failed, const Agreement& a
     control.monitor.require_not_given_up(point);
     if (!board.has_failed_to_close()) return;
   }
-  control.all().verify(activity, agreement);
+  control.all().agree(activity, agreement);
 }
 
 // Aborts everything on the device. Returns `why`, and what was left behind. The transports stay,
@@ -142,8 +132,11 @@ void Mesh::close(GroupCoordinator& group) {
     throw;
   }
   std::exception_ptr failure;
-  end_receives(*state.runtime, &connection, state.deadline(), failure);
-  if (connection.group.has_peers()) compare_calls(connection, failure);
+  keep_failure(failure, [&] {
+    state.runtime->in_flight.end_receives(&connection, control.monitor, state.deadline());
+  });
+  if (connection.group.has_peers())
+    keep_failure(failure, [&] { connection.guard().compare_at_close(); });
   if (state.device) state.device->close(connection, state.deadline());
   state.runtime->device_calls.look();
   if (state.runtime->device_watch)
@@ -196,13 +189,16 @@ void Mesh::close() {
     std::rethrow_exception(cause);
   }
   std::exception_ptr failure;  // after any failure, MPI's communicators are still closed
-  end_receives(*state.runtime, nullptr, state.deadline(), failure);
+  keep_failure(failure, [&] {
+    state.runtime->in_flight.end_receives(nullptr, control.monitor, state.deadline());
+  });
   control.leave(detail::Presence::closed);
   state.runtime->device_calls.look();
   state.runtime->device_calls.clear();
   state.runtime->is_closed = true;  // the connections are closed after the devices
   state.shared->close_windows();
-  for (const auto& connection : state.connections) compare_calls(*connection, failure);
+  for (const auto& connection : state.connections)
+    keep_failure(failure, [&] { connection->guard().compare_at_close(); });
   try {
     if (state.device) state.device->close(state.connections, state.deadline());
   } catch (...) {

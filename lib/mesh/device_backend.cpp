@@ -98,7 +98,7 @@ ChosenDevice choose_device(const MeshOptions& options, ControlPlane& control, in
   } catch (const Error& error) {
     failure = error.message();
   }
-  all.verify("the comparison of devices", failure);
+  all.agree("the comparison of devices", failure);
   std::vector<device::Identity> identities(static_cast<std::size_t>(placement.world_size()));
   mpi::check(MPI_Allgather(&mine, sizeof mine, MPI_BYTE, identities.data(), sizeof mine, MPI_BYTE,
                            control.comm().native()),
@@ -112,7 +112,7 @@ ChosenDevice choose_device(const MeshOptions& options, ControlPlane& control, in
   std::string shared = device::shared_device(nodes, identities);
   if (shared.empty() && nccl_version < first_with_instances)
     shared = device::shared_gpu(nodes, identities);
-  all.verify("the NCCL bootstrap", shared);
+  all.agree("the NCCL bootstrap", shared);
   return chosen;
 }
 

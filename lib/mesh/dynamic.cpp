@@ -14,19 +14,6 @@
 namespace rankmesh {
 namespace {
 
-// Describes a new group. Its members replace its identity when they meet.
-detail::GroupDescription describe(const detail::MeshState& state, std::string name, RankSet ranks) {
-  detail::GroupDescription group;
-  group.identity = name;
-  group.names = {name};
-  group.name = std::move(name);
-  group.nodes = state.control->placement.nodes_of(ranks);
-  group.has_own_cores = state.control->placement.has_own_cores(ranks).value_or(true);
-  group.ranks = std::move(ranks);
-  group.timeout = state.control->timeout;
-  return group;
-}
-
 // Opens the group's device transport. Returns null if the mesh has no devices.
 std::unique_ptr<DeviceTransport> open_device(detail::MeshState& state,
                                              const detail::GroupDescription& group,
@@ -41,7 +28,7 @@ std::unique_ptr<DeviceTransport> open_device(detail::MeshState& state,
   } catch (const Error& error) {
     failure = error.message();
   }
-  members.verify("the NCCL bootstrap", failure);
+  members.agree("the NCCL bootstrap", failure);
   return std::move(state.device->open(wanted, members).groups.front());
 }
 
@@ -87,7 +74,9 @@ RankSet checked(const detail::MeshState& state, std::span<const Rank> ranks,
 std::shared_ptr<GroupCoordinator> open_dynamic(detail::MeshState& state, RankSet ranks,
                                                const std::string& given_name) {
   std::string name = name_or_default(given_name, ranks);
-  detail::GroupDescription group = describe(state, std::move(name), std::move(ranks));
+  // The members replace its identity when they meet.
+  detail::GroupDescription group =
+      detail::describe_group(std::move(name), std::move(ranks), *state.control);
   detail::SegmentCreation memory = state.shared->dynamic_memory(group);
   const auto announced = memory.begin();
   if (group.ranks.size() > 1) {
@@ -176,8 +165,8 @@ std::shared_ptr<GroupCoordinator> Mesh::adopt(MPI_Comm comm, std::string name, n
                         "adopt the MPI communicator alone"};
   const detail::CallLock lock{*state.runtime};
   const mpi::CommunicatorView view{comm};
-  detail::GroupDescription group =
-      describe(state, std::move(name), RankSet::of(members_of(view, state.control->comm())));
+  detail::GroupDescription group = detail::describe_group(
+      std::move(name), RankSet::of(members_of(view, state.control->comm())), *state.control);
   group.identity = "adopted " + group.name;
   auto device =
       nccl == nullptr ? nullptr : state.device->adopt(group, view, nccl, calls == NcclCalls::block);

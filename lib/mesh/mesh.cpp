@@ -5,6 +5,7 @@
 #include <limits>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "detail/state.hpp"
 #include "rankmesh/base/settings.hpp"
@@ -20,6 +21,15 @@ std::size_t symmetric_bytes(const MeshPlan& plan, std::size_t count, std::size_t
     throw UsageError{fmt::format("allocate_symmetric cannot allocate {} elements", count),
                      "the number of bytes is too large: correct the count"};
   return count * size_of_element;
+}
+
+// Returns what all ranks must pass alike to allocate_symmetric.
+Agreement symmetric_agreement(std::size_t bytes, std::span<const std::string_view> names) {
+  Agreement agreement;
+  agreement.add("bytes of symmetric memory", fmt::format("{}", bytes));
+  agreement.advise("pass the same count and the same families to allocate_symmetric on all ranks");
+  agreement.add("families of symmetric memory", fmt::format("{}", fmt::join(names, ",")));
+  return agreement;
 }
 
 // Returns this rank's connections of these families, in the order of the plan.
@@ -126,7 +136,7 @@ std::shared_ptr<const SymmetricWindow> Mesh::allocate_window(
   const std::size_t bytes = symmetric_bytes(*state.plan, count, size_of_element, names);
   std::vector<const detail::GroupDescription*> groups;
   for (const auto& connection : connections_of(state, names)) groups.push_back(&connection->group);
-  return state.shared->allocate(bytes, {names.begin(), names.end()}, groups);
+  return state.shared->allocate(bytes, symmetric_agreement(bytes, names), groups);
 }
 
 std::byte* Mesh::allocate_on_device(std::size_t count, std::size_t size_of_element,
@@ -140,7 +150,7 @@ std::byte* Mesh::allocate_on_device(std::size_t count, std::size_t size_of_eleme
                         "use host memory, or a machine with CUDA and NCCL"};
   std::vector<std::shared_ptr<detail::Connection>> members = connections_of(state, names);
   std::erase_if(members, [](const auto& connection) { return connection->size() == 1; });
-  return state.device->allocate_symmetric(bytes, {names.begin(), names.end()}, members);
+  return state.device->allocate_symmetric(bytes, symmetric_agreement(bytes, names), members);
 }
 
 const std::string& Mesh::why_no_device() const { return state().runtime->why_no_device; }

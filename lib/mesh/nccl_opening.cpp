@@ -6,7 +6,9 @@
 #include <fmt/format.h>
 
 #include "detail/nccl_backend.hpp"
+#include "device/nccl/detail/phases.hpp"
 #include "rankmesh/base/error.hpp"
+#include "rankmesh/device/device_buffer.hpp"
 #include "rankmesh/device/nccl/bootstrap.hpp"
 #include "rankmesh/device/nccl/mode.hpp"
 
@@ -20,16 +22,9 @@ std::int64_t free_memory() {
   return static_cast<std::int64_t>(free);
 }
 
-using DeviceFloats = std::unique_ptr<float, void (*)(float*)>;
-
-DeviceFloats zeros(std::size_t count, const device::Stream& stream) {
-  float* memory = nullptr;
-  device::check(cudaMalloc(&memory, count * sizeof(float)), "cudaMalloc");
-  DeviceFloats owner{memory, [](float* p) { (void)cudaFree(p); }};
-  device::check(cudaMemsetAsync(memory, 0, count * sizeof(float), stream.native()),
-                "cudaMemsetAsync");
-  return owner;
-}
+struct ReleaseOnDevice {
+  void operator()(void* memory) const noexcept { device::detail::release(memory); }
+};
 
 // A group whose communicator was opened in this step.
 struct Opened {
@@ -104,14 +99,14 @@ class Opening {
 
   // Creates the transports of the groups, with blocking communicators where these are wanted.
   void make_blocking() {
-    std::vector<nccl::BlockingRequest> requests;
+    std::vector<nccl::SplitRequest> requests;
     std::size_t i = 0;
     for (const DeviceGroup& wanted : wanted_.groups) {
       if (wanted.group->ranks.size() == 1) continue;
       nccl::Communicator* original = originals_[i++].get();
       if (is_replaced(wanted))
-        requests.push_back({wanted.group->name, identity(*wanted.group), wanted.group->ranks,
-                            original, wanted.options});
+        requests.push_back({wanted.group->name, identity(*wanted.group), original,
+                            wanted.group->ranks, 0, original->rank(), wanted.options});
     }
     const bool any = nccl::blocks_after_creation(context_->library, true);
     // The participants may differ in their groups, but not in their options and versions.
@@ -173,7 +168,7 @@ class Opening {
                           split.parent->ranks, split.colour, split.key, split.options});
     }
     const std::vector<nccl::Communicator*> parents = std::exchange(parents_, {});
-    participants_.verify("the splits of NCCL communicators", failure);
+    participants_.agree("the splits of NCCL communicators", failure);
     parents_ = parents;  // a failed split leaves them unusable
     nccl::split(requests, control_.monitor, participants_, context_->watch, times_, children_);
     auto comms = std::exchange(children_, {});
@@ -187,16 +182,16 @@ class Opening {
   }
 
   [[nodiscard]] WaitPoint warm_up_point(const GroupDescription& group) const {
-    std::string activity = fmt::format("NCCL bootstrap of '{}': warm-up", group.name);
-    const std::string key = activity + identity(group) + group.ranks.to_string();
-    return WaitPoint::of(group.ranks, std::move(activity), key);
+    return nccl::bootstrap_point(group.name, identity(group), group.ranks, "warm-up");
   }
 
-  // Returns how many floats the largest warm-up needs.
-  [[nodiscard]] std::size_t scratch_floats() const {
-    std::int64_t bytes = 4 * static_cast<std::int64_t>(sizeof(float));
-    for (const Opened& o : opened_) bytes = std::max(bytes, o.wanted->options.warm_up_bytes);
-    return static_cast<std::size_t>(bytes) / sizeof(float) + 1;
+  // Allocates as many zeros as the largest warm-up needs.
+  void allocate_scratch(const device::Stream& stream) {
+    std::int64_t largest = 4 * static_cast<std::int64_t>(sizeof(float));
+    for (const Opened& o : opened_) largest = std::max(largest, o.wanted->options.warm_up_bytes);
+    const std::size_t bytes = static_cast<std::size_t>(largest) + sizeof(float);
+    scratch_.reset(static_cast<float*>(device::detail::allocate(bytes)));
+    device::detail::zero_on_device(scratch_.get(), bytes, stream);
   }
 
   void warm_up(std::int64_t free_before) {
@@ -209,7 +204,7 @@ class Opening {
       originals_.clear();
       const std::int64_t by_inits = count == 0 ? 0 : (free_before - free_memory()) / count;
       const device::Stream stream = device::Stream::create();
-      scratch_ = zeros(scratch_floats(), stream);
+      allocate_scratch(stream);
       for (const auto& [wanted, transport] : opened_) {
         const std::int64_t before = free_memory();
         transport->warm_up(scratch_.get(), wanted->options.warm_up_bytes, stream, control_.monitor,
@@ -224,7 +219,7 @@ class Opening {
       for (const Opened& o : opened_)
         control_.monitor.give_up(warm_up_point(*o.wanted->group), failure);
     }
-    participants_.verify("the end of the NCCL bootstrap", failure);
+    participants_.agree("the end of the NCCL bootstrap", failure);
     control_.log(
         LogLevel::info,
         fmt::format("rank {} opened {} NCCL communicators: unique IDs {:.4f} s, broadcasts "
@@ -274,7 +269,7 @@ class Opening {
   std::vector<std::unique_ptr<nccl::Communicator>> children_;
   std::vector<nccl::Communicator*> parents_;
   std::vector<const DeviceGroup*> replaced_groups_;
-  DeviceFloats scratch_{nullptr, [](float* p) { (void)cudaFree(p); }};
+  std::unique_ptr<float, ReleaseOnDevice> scratch_;
 };
 
 }  // namespace

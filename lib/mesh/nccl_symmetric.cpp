@@ -56,16 +56,11 @@ std::string register_with(const Connection& connection, nccl::SymmetricMemory& m
 
 }  // namespace
 
-std::byte* NcclBackend::allocate_symmetric(std::size_t bytes,
-                                           const std::vector<std::string_view>& names,
+std::byte* NcclBackend::allocate_symmetric(std::size_t bytes, Agreement agreement,
                                            Connections connections) {
   const std::string activity = "the allocation of symmetric device memory";
   const Participants all = control_->all();
   std::unique_ptr<nccl::SymmetricMemory> made;
-  Agreement agreement;
-  agreement.add("bytes of symmetric memory", fmt::format("{}", bytes));
-  agreement.advise("pass the same count and the same families to allocate_symmetric on all ranks");
-  agreement.add("families of symmetric memory", fmt::format("{}", fmt::join(names, ",")));
   try {
     require_open(connections);
     drain(control_->deadline());  // allocation may wait for the device, which may wait for a peer
@@ -73,7 +68,7 @@ std::byte* NcclBackend::allocate_symmetric(std::size_t bytes,
   } catch (const Error& error) {
     agreement.fail(error.message());
   }
-  all.verify(activity, agreement);
+  all.agree(activity, agreement);
 
   nccl::SymmetricMemory& memory = *symmetric_.emplace_back(std::move(made));
   std::vector<std::string> kinds;
@@ -87,7 +82,7 @@ std::byte* NcclBackend::allocate_symmetric(std::size_t bytes,
       control_->monitor.give_up(registration_point(connection->group), failure);
   }
   try {
-    all.verify(activity, failure);
+    all.agree(activity, failure);
   } catch (const Error& error) {
     // The state of NCCL on the other ranks is unknown.
     for (const auto& connection : connections) connection->mark_broken(error);

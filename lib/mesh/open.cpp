@@ -12,7 +12,6 @@
 #include "detail/job_facts.hpp"
 #include "detail/launcher_hint.hpp"
 #include "detail/local_plan.hpp"
-#include "detail/open_board.hpp"
 #include "detail/open_record.hpp"
 #include "detail/state.hpp"
 #include "rankmesh/group/detail/group_access.hpp"
@@ -30,7 +29,7 @@ mpi::Communicator communicator_of_mesh(const mpi::CommunicatorView& world,
   return mpi::split(world, 0, static_cast<int>(own - reorder.begin()));
 }
 
-// Brings all ranks together: verifies that they pass the same mesh, gathers their facts, and
+// Brings all ranks together: lets them agree on the mesh, gathers their facts, and
 // duplicates the program's communicator, on which they exchange their messages until then.
 std::shared_ptr<ControlPlane> make_control(const mpi::CommunicatorView& world, LocalPlan& local,
                                            const std::string& description,
@@ -40,8 +39,8 @@ std::shared_ptr<ControlPlane> make_control(const mpi::CommunicatorView& world, L
       world, options.reorder.empty() ? names : RankNames{}, local.timeout, local.stall,
       std::make_shared<const Log>(options.log, local.settings.log));
   try {
-    control->all().verify("the mesh's first collective",
-                          agreement_on(local, world.size(), description, options));
+    control->all().agree("the mesh's first collective",
+                         agreement_on(local, world.size(), description, options));
   } catch (const MismatchError& mismatch) {
     // If the description is invalid in the same way on all ranks, they throw the SpecError itself.
     if (local.failure && mismatch.is_common()) std::rethrow_exception(local.failure);
@@ -68,14 +67,35 @@ void warn_of_other_machine(const ControlPlane& control, const RouteTable& routes
                       machine.origin, machine.text, here));
 }
 
+// Makes the board of this rank's node in its segment. If the ranks of the node share no memory, the
+// board holds this rank alone.
+std::shared_ptr<NodeBoard> open_board(NodeSegment segment, const ControlPlane& control) {
+  if (segment.error)
+    control.log(LogLevel::warning,
+                fmt::format("the ranks of this node cannot see what the others wait for: {}",
+                            segment.error->message()));
+  std::vector<Rank> ranks{control.rank()};
+  std::shared_ptr<SharedSegment> owner;
+  if (segment.segment) {
+    ranks = ranks_of_node(control);
+    owner = std::make_shared<SharedSegment>(std::move(segment.segment));
+  }
+  std::byte* const memory = owner == nullptr ? nullptr : owner->data();
+  return std::make_shared<NodeBoard>(memory, std::move(owner),
+                                     std::exchange(segment.descriptor, -1), std::move(ranks),
+                                     control.rank(), control.recorder());
+}
+
 // Shares the memory of the node: opens the board in it, and makes what gives groups their memory.
 std::unique_ptr<SharedMemoryBackend> share_memory(const std::shared_ptr<ControlPlane>& control,
                                                   const MeshPlan& plan, const Settings& settings) {
-  SegmentLayout layout{plan, ranks_of_node(*control).size()};
+  const std::size_t ranks = ranks_of_node(*control).size();
+  SegmentLayout layout{plan, ranks};
   std::shared_ptr<NodeMemory> memory;
   std::vector<NodeSegment> segments = make_node_segments(
-      *control, {board_request(*control),
-                 SharedMemoryBackend::request(layout, *control, settings.single_copy, memory)});
+      NodeMessages{*control},
+      {{"the creation of the node's board", ranks == 1 ? 0 : NodeBoard::bytes(ranks)},
+       SharedMemoryBackend::request(layout, *control, settings.single_copy, memory)});
   // Try to read the memory of the others now. Their results arrive while the board is opened.
   if (segments[1].segment) (void)memory->advance();
   control->open_board(open_board(std::move(segments[0]), *control),
@@ -151,7 +171,7 @@ std::unique_ptr<MeshState> make_state(LocalPlan local, MeshOptions options,
   warn_of_other_machine(*control, *local.routes);
   ConnectionPlan wanted = plan_connections(plan, *control);
   if (!local.devices.is_agreed)
-    control->all().verify("the choice of devices", local.devices.agreement);
+    control->all().agree("the choice of devices", local.devices.agreement);
   auto [device, why_no_device] = local.devices.open(control);
   std::vector<std::shared_ptr<Connection>> connections =
       make_connections(wanted, options, *control, *shared, device != nullptr);

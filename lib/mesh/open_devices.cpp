@@ -194,7 +194,7 @@ void Mesh::open(std::span<const std::string_view> names) {
   } catch (const Error& error) {
     agreement.fail(error.message());
   }
-  participants.verify("the opening of NCCL communicators", agreement);
+  participants.agree("the opening of NCCL communicators", agreement);
   detail::open_devices(*state.device, plan(), rank(), state.connections, asked,
                        state.has_split_devices, participants);
   part_monitor.reset();

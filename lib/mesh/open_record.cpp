@@ -10,8 +10,8 @@
 #include <fmt/format.h>
 
 #include "base/detail/process_identity.hpp"
-#include "detail/node_messages.hpp"
 #include "rankmesh/mpi/error.hpp"
+#include "transport/detail/node_messages.hpp"
 
 namespace rankmesh::detail {
 namespace {

@@ -108,7 +108,7 @@ std::vector<ProgramTransports> open_program_transports(const MeshOptions& option
       opened[g].list.push_back(std::move(transport));
     }
   }
-  participants.verify("the first use of the program's transports", failure);
+  participants.agree("the first use of the program's transports", failure);
   for (std::size_t g = 0; g < groups.size(); ++g) {
     if (groups[g].ranks.size() == 1) continue;
     const std::string name = name_on_some(options, opened[g], groups[g]);
@@ -117,7 +117,7 @@ std::vector<ProgramTransports> open_program_transports(const MeshOptions& option
           "transport '{}' of {}: its factory returned null on some members of the group only", name,
           groups[g].name);
   }
-  participants.verify("the first use of the program's transports", failure);
+  participants.agree("the first use of the program's transports", failure);
   return opened;
 }
 

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "rankmesh/mpi/error.hpp"
 #include "rankmesh/wait/mpi_memory.hpp"
@@ -189,14 +188,10 @@ SharedTransport SharedMemoryBackend::make_dynamic_transport(const GroupDescripti
 }
 
 std::shared_ptr<const SymmetricWindow> SharedMemoryBackend::allocate(
-    std::size_t bytes, const std::vector<std::string_view>& names,
+    std::size_t bytes, const Agreement& agreement,
     const std::vector<const GroupDescription*>& groups) {
   const Participants all = control_->all();
-  Agreement agreement;
-  agreement.add("bytes of symmetric memory", fmt::format("{}", bytes));
-  agreement.advise("pass the same count and the same families to allocate_symmetric on all ranks");
-  agreement.add("families of symmetric memory", fmt::format("{}", fmt::join(names, ",")));
-  all.verify("the allocation of symmetric memory", agreement);
+  all.agree("the allocation of symmetric memory", agreement);
   // The parts of the ranks begin at different offsets within a page. Otherwise equal indices of
   // many ranks would use the same sets of a cache.
   const std::size_t page = 4096;
@@ -204,14 +199,15 @@ std::shared_ptr<const SymmetricWindow> SharedMemoryBackend::allocate(
   window->stride = (bytes + page - 1) / page * page + 256;
   window->bytes = bytes;
   window->local_rank = control_->placement.local_rank(control_->rank());
-  NodeSegment created = std::move(
-      make_node_segments(
-          *control_, {{"the creation of symmetric memory", window->stride * ranks_on_node_.size()}})
-          .front());
+  NodeSegment created =
+      std::move(make_node_segments(
+                    NodeMessages{*control_},
+                    {{"the creation of symmetric memory", window->stride * ranks_on_node_.size()}})
+                    .front());
   SharedSegment& segment = created.segment;
   // Allocation may fail on one node only.
   if (control_->placement.node_count() > 1)
-    all.verify("the creation of symmetric memory", created.error ? created.error->message() : "");
+    all.agree("the creation of symmetric memory", created.error ? created.error->message() : "");
   if (created.error) throw SharedMemoryError{*created.error};
   window->base = segment.data();
   for (const GroupDescription* group : groups)

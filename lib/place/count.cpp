@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "rankmesh/place/count.hpp"
+#include "place/count.hpp"
 
 #include <algorithm>
 #include <limits>

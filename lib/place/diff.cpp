@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "rankmesh/place/diff.hpp"
+#include "place/diff.hpp"
 
 #include <algorithm>
 

@@ -2,7 +2,7 @@
 // The formats: Open MPI 4's mpirun(1), "Rankfiles"; PRRTE's rankfile mapper (Open MPI 5);
 // "Using the Hydra Process Manager" of MPICH; srun(1), --distribution=arbitrary; intro_mpi(3) of
 // Cray MPICH, MPICH_RANK_REORDER_METHOD.
-#include "rankmesh/place/emit.hpp"
+#include "place/emit.hpp"
 
 #include <algorithm>
 #include <array>

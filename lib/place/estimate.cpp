@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "place/model.hpp"
 #include "rankmesh/base/error.hpp"
-#include "rankmesh/place/model.hpp"
 
 namespace rankmesh {
 namespace {

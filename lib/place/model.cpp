@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "rankmesh/place/model.hpp"
+#include "place/model.hpp"
 
 #include <fmt/format.h>
 #include <toml++/toml.h>

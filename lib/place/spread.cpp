@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "rankmesh/place/spread.hpp"
+#include "place/spread.hpp"
 
 #include <algorithm>
 

@@ -3,7 +3,7 @@
 
 #include "detail/distinct_groups.hpp"
 #include "detail/objective.hpp"
-#include "rankmesh/place/role.hpp"
+#include "rankmesh/layout/role.hpp"
 
 namespace rankmesh {
 namespace {

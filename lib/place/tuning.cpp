@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "rankmesh/place/tuning.hpp"
+#include "place/tuning.hpp"
 
 namespace rankmesh {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "rankmesh/record/other_meshes.hpp"
+#include "record/other_meshes.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -12,8 +12,8 @@
 #include <fmt/format.h>
 
 #include "rankmesh/base/hash.hpp"
-#include "rankmesh/record/diagnosis.hpp"
 #include "rankmesh/record/record.hpp"
+#include "record/diagnosis.hpp"
 
 namespace rankmesh::record {
 namespace {

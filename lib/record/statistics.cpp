@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "rankmesh/record/statistics.hpp"
+#include "record/statistics.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 #include <tuple>
 
 #include "rankmesh/record/format.hpp"
-#include "rankmesh/record/matching.hpp"
+#include "record/matching.hpp"
 
 namespace rankmesh::record {
 namespace {

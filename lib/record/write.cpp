@@ -31,37 +31,21 @@ namespace {
 
 namespace format = record::format;
 
-constexpr std::size_t most_records = 64;
 constexpr int signal_count = 65;  // NSIG is no constant in every C library
 constexpr int no_folder = -1;
 
-struct WrittenRecord {
-  std::atomic<bool> is_used;
-  std::atomic<const format::Header*> header;
-  std::array<char, 64> name, name_while_written;  // of the file
-};
-
-// The array is lock-free and constant-initialised, so a handler may use it at any time.
-std::array<WrittenRecord, most_records> open_records;
 std::array<std::atomic<int>, signal_count> folders;  // by signal: descriptors plus 1
-// The process whose handler writes; one thread at a time. If a child is forked meanwhile, the child
-// keeps the id of its parent here for ever.
-std::atomic<pid_t> writer;
 alignas(format::Header) std::array<std::byte, format::header_bytes> header_copy;
-static_assert(std::atomic<const format::Header*>::is_always_lock_free &&
-              std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
+static_assert(std::atomic<int>::is_always_lock_free);
 
+// One thread at a time.
 void begin_to_write(pid_t self) {
-  for (pid_t other = 0; !writer.compare_exchange_weak(other, self);) {
+  for (pid_t other = 0; !reader_of_records.compare_exchange_weak(other, self);) {
     if (other == self) {
       ::sched_yield();
       other = 0;
     }
   }
-}
-// Waits until handlers of other threads have ended. Those of this thread have ended.
-void wait_for_writer() {
-  while (writer.load() == ::getpid()) ::sched_yield();
 }
 
 bool write_all(int file, const std::byte* bytes, std::size_t size) {
@@ -142,37 +126,11 @@ extern "C" void rankmesh_write_records(int signal) {
       write_file(folder, record, *header);
   }
   drop_signal_of_size();
-  writer.store(0);
+  reader_of_records.store(0);
   errno = code;
 }
 
 }  // namespace
-
-void add_open_record(const format::Header& header) {
-  for (WrittenRecord& record : open_records) {
-    bool expected = false;
-    if (!record.is_used.compare_exchange_strong(expected, true)) continue;
-    const auto print = [&](std::array<char, 64>& name, const char* ending) {
-      const auto end = fmt::format_to_n(name.data(), name.size() - 1, "{:016x}-rank{}{}{}",
-                                        header.mesh_key, header.rank, format::file_ending, ending);
-      *end.out = '\0';
-    };
-    print(record.name, "");
-    print(record.name_while_written, ".part");
-    record.header.store(&header);
-    return;
-  }
-}
-
-void remove_open_record(const format::Header& header) {
-  for (WrittenRecord& record : open_records) {
-    if (record.header.load() != &header) continue;
-    record.header.store(nullptr);
-    wait_for_writer();
-    record.is_used.store(false);
-    return;
-  }
-}
 
 }  // namespace rankmesh::detail
 
@@ -238,7 +196,7 @@ void write_on_signal(int signal, const std::string& folder) {
                      "choose another signal, such as SIGUSR1"};
   }
   if (before == rankmesh::detail::no_folder) return;
-  rankmesh::detail::wait_for_writer();  // into the folder before
+  rankmesh::detail::wait_for_handlers();  // into the folder before
   ::close(before);
 }
 

@@ -8,7 +8,7 @@
 
 #include "base/detail/text.hpp"
 #include "detail/timeline_rows.hpp"
-#include "rankmesh/record/statistics.hpp"
+#include "record/statistics.hpp"
 #include "report/reports.hpp"
 
 namespace rankmesh::report {

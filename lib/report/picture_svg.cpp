@@ -10,7 +10,7 @@
 #include "detail/box_layout.hpp"
 #include "detail/picture.hpp"
 #include "detail/svg.hpp"
-#include "rankmesh/place/spread.hpp"
+#include "place/spread.hpp"
 
 namespace rankmesh::report {
 namespace {

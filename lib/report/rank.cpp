@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 
 #include "detail/parts.hpp"
+#include "place/spread.hpp"
 #include "rankmesh/base/error.hpp"
-#include "rankmesh/place/spread.hpp"
 #include "report/reports.hpp"
 
 namespace rankmesh::report {

@@ -9,18 +9,18 @@
 #include <string_view>
 #include <vector>
 
+#include "place/check.hpp"
+#include "place/count.hpp"
+#include "place/diff.hpp"
+#include "place/model.hpp"
 #include "rankmesh/layout/mesh_plan.hpp"
+#include "rankmesh/layout/shrink.hpp"
 #include "rankmesh/machine/machine.hpp"
 #include "rankmesh/place/arrange.hpp"
-#include "rankmesh/place/check.hpp"
-#include "rankmesh/place/count.hpp"
-#include "rankmesh/place/diff.hpp"
-#include "rankmesh/place/model.hpp"
-#include "rankmesh/place/shrink.hpp"
-#include "rankmesh/record/diagnosis.hpp"
 #include "rankmesh/record/record.hpp"
 #include "rankmesh/transfer/plan.hpp"
 #include "rankmesh/transfer/relabel.hpp"
+#include "record/diagnosis.hpp"
 #include "report/document.hpp"
 #include "report/live_facts.hpp"
 

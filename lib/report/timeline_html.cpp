@@ -10,7 +10,7 @@
 
 #include "detail/page.hpp"
 #include "detail/timeline_rows.hpp"
-#include "rankmesh/record/diagnosis.hpp"
+#include "record/diagnosis.hpp"
 #include "report/timeline.hpp"
 
 namespace rankmesh::report {

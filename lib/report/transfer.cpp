@@ -16,7 +16,7 @@ namespace {
 
 using rankmesh::detail::count_text;
 
-constexpr std::size_t most_rows = 10;  // of pairs in text
+constexpr std::size_t most_pairs = 10;  // of pairs in text
 
 // Returns a text such as `1.56 GB`.
 std::string bytes_text(std::int64_t bytes) {
@@ -107,11 +107,11 @@ void add_pairs(std::vector<TransferFlow> flows, const Machine* machine, Document
     row.emplace_back(flow.bytes);
   }
   if (flows.empty()) return;
-  document.fields["pairs"] = document.table.objects({"sender", "receiver", "bytes"}, most_rows);
-  document.add(flows.size() > most_rows ? fmt::format("\n  the {} of {} pairs that carry most\n\n",
-                                                      most_rows, flows.size())
-                                        : std::string{"\n  the pairs of ranks\n\n"});
-  document.text.emplace_back(TableHere{most_rows});
+  document.fields["pairs"] = document.table.objects({"sender", "receiver", "bytes"}, most_pairs);
+  document.add(flows.size() > most_pairs ? fmt::format("\n  the {} of {} pairs that carry most\n\n",
+                                                       most_pairs, flows.size())
+                                         : std::string{"\n  the pairs of ranks\n\n"});
+  document.text.emplace_back(TableHere{most_pairs});
 }
 
 void add_relabelling(const Relabelling& relabelling, Document& document) {

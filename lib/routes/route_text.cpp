@@ -4,6 +4,7 @@
 #include <array>
 #include <cctype>
 #include <charconv>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -50,7 +51,8 @@ class Reader {
     transports_.insert(transports_.end(), transports.begin(), transports.end());
   }
 
-  std::vector<RouteRule> read() {
+  // Returns the rules, and the machines that comments name.
+  std::pair<std::vector<RouteRule>, std::vector<RouteMachine>> read() {
     if (text_.size() > most_characters)
       throw SpecError{fmt::format("{}: the routes have {} characters, more than the limit of {}",
                                   origin_, text_.size(), most_characters),
@@ -61,10 +63,8 @@ class Reader {
       rules_.push_back(rule());
       check_reachable();
     }
-    return std::move(rules_);
+    return {std::move(rules_), std::move(machines_)};
   }
-  // Returns the machines that comments name; after read().
-  std::vector<RouteMachine> machines() { return std::move(machines_); }
 
  private:
   struct Word {
@@ -357,9 +357,7 @@ class Reader {
 RouteTable RouteTable::parse(std::string_view text, RouteSource source, std::string_view origin,
                              const std::vector<std::string>& transports) {
   RouteTable table;
-  Reader reader{text, source, origin, false, transports};
-  table.rules_ = reader.read();
-  table.machines_ = reader.machines();
+  std::tie(table.rules_, table.machines_) = Reader{text, source, origin, false, transports}.read();
   return table;
 }
 
@@ -372,9 +370,7 @@ RouteTable RouteTable::read(std::string_view text_or_path, RouteSource source,
     throw SpecError{fmt::format("{}: cannot read the route file '{}'", origin, path),
                     "check the path and its permissions on every node"};
   RouteTable table;
-  Reader reader{*text, source, path, true, transports};
-  table.rules_ = reader.read();
-  table.machines_ = reader.machines();
+  std::tie(table.rules_, table.machines_) = Reader{*text, source, path, true, transports}.read();
   return table;
 }
 

@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-#include "rankmesh/place/model.hpp"
+#include "place/model.hpp"
 
 namespace rankmesh::search {
 

@@ -2,7 +2,7 @@
 // The memory of a device.
 #include <algorithm>
 
-#include "rankmesh/place/count.hpp"
+#include "place/count.hpp"
 #include "rankmesh/spec/mesh_spec.hpp"
 #include "search/cost.hpp"
 

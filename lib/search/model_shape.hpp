@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "rankmesh/place/model.hpp"
+#include "place/model.hpp"
 
 namespace rankmesh::search {
 

@@ -23,17 +23,9 @@ std::string called(const MeshSpec::Grid& grid) {
   return grid.name.empty() ? "the mesh" : fmt::format("the grid '{}'", grid.name);
 }
 
-Rank lowest(const RankSet& ranks) {
-  if (ranks.table()) return *std::min_element(ranks.begin(), ranks.end());
-  std::int64_t lowest = ranks.start();
-  for (const Mode& mode : ranks.modes())
-    lowest += std::min<std::int64_t>(0, (mode.size - 1) * mode.stride);
-  return lowest;
-}
-
 // Returns a rank that both sets contain. `budget` bounds the work of all calls together.
 std::optional<Rank> common_rank(const RankSet& a, const RankSet& b, std::int64_t& budget) {
-  if (a.highest() < lowest(b) || b.highest() < lowest(a)) return std::nullopt;
+  if (a.highest() < b.lowest() || b.highest() < a.lowest()) return std::nullopt;
   const RankSet& few = a.size() < b.size() ? a : b;
   const RankSet& many = a.size() < b.size() ? b : a;
   budget -= few.size();
@@ -200,7 +192,7 @@ bool MeshSpec::fits_string() const { return beyond_string().empty(); }
 std::string MeshSpec::to_string() const {
   if (const std::string beyond = beyond_string(); !beyond.empty())
     throw UnsupportedError{fmt::format("a mesh string cannot express {}", beyond),
-                           "use the TOML form: to_toml(), or meshinfo convert"};
+                           "use the TOML form: meshinfo convert"};
   return grids_.front().mesh.to_string();
 }
 

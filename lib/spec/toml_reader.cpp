@@ -73,7 +73,7 @@ RANKMESH_PRIVATE_API std::vector<std::string> TomlReader::texts(std::string_view
   return result;
 }
 
-bool TomlReader::flag(std::string_view key, bool otherwise) const {
+RANKMESH_PRIVATE_API bool TomlReader::flag(std::string_view key, bool otherwise) const {
   const toml::node* node = table_.get(key);
   if (node == nullptr) return otherwise;
   const auto value = node->value_exact<bool>();
@@ -83,8 +83,9 @@ bool TomlReader::flag(std::string_view key, bool otherwise) const {
   return *value;
 }
 
-std::optional<std::int64_t> TomlReader::number(std::string_view key, std::int64_t least,
-                                               std::int64_t most) const {
+RANKMESH_PRIVATE_API std::optional<std::int64_t> TomlReader::number(std::string_view key,
+                                                                    std::int64_t least,
+                                                                    std::int64_t most) const {
   const toml::node* node = table_.get(key);
   if (node == nullptr) return std::nullopt;
   const auto value = node->value_exact<std::int64_t>();

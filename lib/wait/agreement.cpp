@@ -132,8 +132,8 @@ bool Agreement::differs(const mpi::CommunicatorView& comm, WaitMonitor& monitor,
   return most[0] != 0 || most[1] != ~most[3] || most[2] != ~most[4];
 }
 
-void Agreement::verify(const mpi::CommunicatorView& comm, WaitMonitor& monitor,
-                       std::string_view activity, const Deadline& deadline) const {
+void Agreement::agree(const mpi::CommunicatorView& comm, WaitMonitor& monitor,
+                      std::string_view activity, const Deadline& deadline) const {
   const WaitPoint point =
       WaitPoint::of_all(comm.size(), fmt::format("the agreement before {}", activity));
   if (!differs(comm, monitor, point, deadline)) return;

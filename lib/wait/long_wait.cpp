@@ -136,10 +136,19 @@ void LongWait::note_status() {
     if (member != state_.comm.rank()) noted_.push_back({Rank{member}, status_of(member)});
 }
 
-// Reads the records as long as no rank has left its wait because of the error.
+// Reads the records as long as no rank has left its wait because of the error. Only the first error
+// of a rank has a diagnosis, because later errors result from the first one. Process ids of other
+// process namespaces mean nothing here.
 void LongWait::diagnose(AlreadySaid said) {
-  if (state_.board() != nullptr && diagnosis_.empty())
-    diagnosis_ = diagnosis_of(*state_.board(), said);
+  const NodeBoard* const board = state_.board();
+  if (board == nullptr || board->recorder() == nullptr || !board->claim_diagnosis()) return;
+  std::vector<std::int64_t> processes;
+  for (std::size_t slot = 0; slot < board->ranks().size(); ++slot) {
+    const ProcessIdentity process = board->area(slot).identity();
+    if (process.process != 0 && process.pid_namespace == board->own().process.pid_namespace)
+      processes.push_back(process.process);
+  }
+  diagnosis_ = diagnose_node(*board->recorder(), processes, said);
 }
 
 // If all members wait here, their calls may still differ: the two ends of a message, or the members

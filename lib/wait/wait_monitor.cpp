@@ -34,7 +34,10 @@ void keep(auto& verdicts, const auto& verdict) {
 // Ranks may outnumber cores, and a wait may take minutes: yield soon, and sleep later. Where MPI
 // may not copy directly, it carries a large message in small pieces, for which both sides must
 // poll. So a wait sleeps only after 50 ms, in which MPI carries some hundred megabytes.
-constexpr Backoff::Options pauses{.spins = 49, .yields = std::chrono::milliseconds{50}};
+Backoff::Options pauses() {
+  return {.spins = 49,
+          .yields = std::chrono::duration_cast<Backoff::Duration>(detail::patience().yields)};
+}
 
 // A wait looks at the other members, and shows them that it waits, after so many polls. If many
 // processes share a core, each poll lasts for milliseconds, because MPI yields too. Therefore the
@@ -173,7 +176,7 @@ void WaitMonitor::wait(std::span<MPI_Request> requests, const WaitPoint& point,
 void WaitMonitor::wait(const std::function<bool()>& done, const WaitPoint& point,
                        const Deadline& deadline) {
   mpi::require_not_finalised();
-  Backoff backoff{pauses};
+  Backoff backoff{pauses()};
   detail::LongWait long_wait{*state_, point, deadline};
   if (!state_->given_up.empty()) state_->come_back(point);
   const auto is_done = [&] {

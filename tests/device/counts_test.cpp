@@ -4,7 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "device/test_platform.hpp"
-#include "rankmesh/place/count.hpp"
+#include "place/count.hpp"
 #include "rankmesh/rankmesh.hpp"
 #include "support/checks.hpp"
 #include "support/mpi_world.hpp"

@@ -37,20 +37,14 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
 }  // namespace
 
 // NOLINTBEGIN(bugprone-suspicious-include)
-#include "device/kernels/expert_rows.cu"
 #include "device/kernels/move_pieces.cu"
-#include "device/kernels/move_rows.cu"
+#include "exchange/kernels/expert_rows.cu"
+#include "exchange/kernels/move_rows.cu"
 // NOLINTEND(bugprone-suspicious-include)
 
 namespace rankmesh::device {
 
 // A test sets the variable to take the paths of a build without nvcc.
 bool has_kernels() noexcept { return std::getenv("RANKMESH_TEST_NO_KERNELS") == nullptr; }
-
-void load_kernels() noexcept {
-  load_expert_rows();
-  load_move_pieces();
-  load_move_rows();
-}
 
 }  // namespace rankmesh::device

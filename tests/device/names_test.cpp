@@ -7,9 +7,9 @@
 
 #include "device/square_mesh.hpp"
 #include "device/test_platform.hpp"
+#include "place/count.hpp"
 #include "rankmesh/device/choice.hpp"
 #include "rankmesh/device/device_buffer.hpp"
-#include "rankmesh/place/count.hpp"
 #include "rankmesh/rankmesh.hpp"
 #include "support/checks.hpp"
 #include "support/mpi_world.hpp"

@@ -6,7 +6,7 @@
 
 #include "device/square_mesh.hpp"
 #include "device/test_platform.hpp"
-#include "rankmesh/place/count.hpp"
+#include "place/count.hpp"
 #include "rankmesh/rankmesh.hpp"
 #include "support/checks.hpp"
 #include "support/mpi_world.hpp"

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "rankmesh/place/count.hpp"
-#include "rankmesh/place/diff.hpp"
-#include "rankmesh/place/mesh_file.hpp"
+#include "place/count.hpp"
+#include "place/diff.hpp"
+#include "place/mesh_file.hpp"
 #include "report/reports.hpp"
 #include "report/write.hpp"
 #include "require.hpp"

@@ -18,11 +18,11 @@
 
 #include "check.hpp"
 #include "rankmesh/base/error.hpp"
-#include "rankmesh/record/alignment.hpp"
-#include "rankmesh/record/diagnosis.hpp"
 #include "rankmesh/record/find.hpp"
 #include "rankmesh/record/format.hpp"
 #include "rankmesh/record/read.hpp"
+#include "record/alignment.hpp"
+#include "record/diagnosis.hpp"
 #include "record/recorded_rank.hpp"
 #include "report/reports.hpp"
 #include "report/timeline.hpp"

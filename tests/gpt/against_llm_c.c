@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// against_llm_c NUMBERS: compares what tests/gpt/numbers.cpp has written with what the functions of
+// against_llm_c NUMBERS: compares what tests/gpt/numbers.hpp has written with what the functions of
 // llm.c (train_gpt2.c) compute from the same weights and tokens: the loss and all gradients of each
 // step. llm.c's optimizer then updates its own weights, so later steps also compare the optimizer.
 // The gradients are clipped to the norm 1 first, as in examples/gpt.

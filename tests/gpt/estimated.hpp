@@ -9,8 +9,8 @@
 #include <string>
 #include <utility>
 
-#include <rankmesh/place/model.hpp>
 #include <rankmesh/spec/mesh_spec.hpp>
+#include "place/model.hpp"
 
 #include "../../examples/gpt/trainer.hpp"
 #include "sent.hpp"

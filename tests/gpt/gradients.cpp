@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// gradients TEXT: the arithmetic of examples/gpt, on one process.
+// gradients TEXT [FILE]: the arithmetic of examples/gpt, on one process. With FILE, it checks
+// nothing, but writes the numbers of a training there (numbers.hpp). Otherwise:
 //
 // - The loss of the initial model is near ln(vocabulary), as that of GPT-2: it predicts nothing.
 // - The gradient of elements of every parameter agrees with the difference of two losses.
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "../../examples/gpt/trainer.hpp"
+#include "numbers.hpp"
 
 namespace {
 
@@ -109,6 +111,10 @@ int run(const char* model, const char* text, Config config) {
 
 int main(int argc, char** argv) {
   return rankmesh::run(argc, argv, [&] {
+    if (argc == 3) {
+      numbers::write_numbers(argv[1], argv[2]);
+      return 0;
+    }
     if (argc != 2) return 2;
     Config config{.layers = 2, .width = 12, .heads = 3, .context = 10, .batch = 2};
     const int failures = run("with MLPs", argv[1], config);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The kernels of expert dispatchers against the same work on the host. One process;
 // compute-sanitizer runs it too.
-#include "device/kernels/expert_rows.hpp"
+#include "exchange/kernels/expert_rows.hpp"
 
 #include <cstring>
 #include <random>

@@ -9,7 +9,7 @@
 #include <random>
 
 #include "device/kernels/move_pieces.hpp"
-#include "device/kernels/move_rows.hpp"
+#include "exchange/kernels/move_rows.hpp"
 #include "rankmesh/device/cuda.hpp"
 #include "rankmesh/device/stream.hpp"
 #include "row.hpp"

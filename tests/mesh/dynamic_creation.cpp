@@ -18,6 +18,7 @@
 #include "rankmesh/exchange/message.hpp"
 #include "rankmesh/mpi/error.hpp"
 #include "rankmesh/rankmesh.hpp"
+#include "support/patience.hpp"
 
 using rankmesh::GroupCoordinator;
 using rankmesh::Mesh;
@@ -290,6 +291,7 @@ void check_all(int size) {
 int main(int argc, char** argv) {
   // An Environment would end the job, because an attempt that failed leaves a receive in MPI.
   MPI_Init(&argc, &argv);
+  rankmesh_test::share_cores();
   if (argc > 1) nodes = std::stol(argv[1]);
   int size = 0;
   MPI_Comm_size(MPI_COMM_WORLD, &size);

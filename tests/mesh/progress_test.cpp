@@ -325,8 +325,11 @@ TEST_CASE("every wait advances every kind of operation in flight") {
   for (const bool check : {false, true}) {
     CAPTURE(check);
     Job job{check};
+    int pair = 0;
     for (const Kind& kind : kinds())
-      for (const Wait& wait : all_waits()) run(job, kind, wait);
+      for (const Wait& wait : all_waits())
+        // With comparison, jobs of 2, 3 and 4 ranks take turns at the pairs.
+        if (++pair % 3 == size() % 3 || !check) run(job, kind, wait);
     job.close();
   }
 }

@@ -10,7 +10,6 @@
 #include "rankmesh/mpi/datatype.hpp"
 #include "rankmesh/mpi/environment.hpp"
 #include "rankmesh/mpi/error.hpp"
-#include "rankmesh/mpi/node.hpp"
 #include "support/checks.hpp"
 #include "support/mpi_world.hpp"
 
@@ -110,12 +109,6 @@ TEST_CASE("errors keep MPI's code and the source location") {
     CHECK_CONTAINS(error.message(), "communicator_test.cpp");
   }
   comm.free();
-}
-
-TEST_CASE("all ranks of this job share one node") {
-  const Placement placement = mpi::discover_nodes(mpi::CommunicatorView{MPI_COMM_WORLD});
-  CHECK(placement.node_count() == 1);
-  CHECK(placement.local_rank(rank()) == rank());
 }
 
 TEST_CASE("a counted type has exactly the size of its elements") {

@@ -5,10 +5,14 @@
 
 #include <atomic>
 #include <filesystem>
+#include <memory>
+#include <utility>
 
-#include "rankmesh/transport/shared_segment.hpp"
+#include "base/detail/log.hpp"
 #include "support/checks.hpp"
 #include "support/mpi_world.hpp"
+#include "transport/detail/node_segments.hpp"
+#include "wait/detail/control_plane.hpp"
 
 using namespace rankmesh;
 using rankmesh_test::rank;
@@ -18,11 +22,17 @@ namespace {
 
 struct SegmentWorld {
   mpi::Communicator own = mpi::duplicate(mpi::CommunicatorView{MPI_COMM_WORLD});
-  WaitMonitor monitor{own.view(), WaitMonitor::Audience::own, {}};
-  WaitPoint point = WaitPoint::of_all(size(), "the creation of a segment");
 
   SharedSegment make(std::size_t bytes, SharedSegment::Backing backing, double seconds = 60) {
-    return {own.view(), bytes, monitor, point, Deadline{Deadline::Duration{seconds}}, backing};
+    detail::ControlPlane control{own.view(), RankNames{}, Deadline::Duration{seconds},
+                                 Deadline::Duration{60},
+                                 std::make_shared<const detail::Log>(LogSink{}, LogChoice::off)};
+    detail::NodeSegment made = std::move(
+        detail::make_node_segments({control, own.view(), RankSet::range(0, size()), "a test"},
+                                   {{"the creation of a segment", bytes}}, backing)
+            .front());
+    if (made.error) throw SharedMemoryError{*made.error};
+    return std::move(made.segment);
   }
 };
 
@@ -44,8 +54,7 @@ int names_in_dev_shm() {
 TEST_CASE("all members see one another's writes, and no name is left") {
   SegmentWorld world;
   for (const auto backing : {SharedSegment::Backing::automatic, SharedSegment::Backing::named}) {
-    // Only member 0's size counts.
-    auto segment = world.make(rank() == 0 ? 100000 : 1, backing);
+    auto segment = world.make(100000, backing);
     CHECK(segment.size() == 100000);
     auto* values = reinterpret_cast<std::atomic<int>*>(segment.data());
     CHECK(values[rank()].load() == 0);
@@ -84,8 +93,7 @@ TEST_CASE("a member that does not come is named, and no name is left") {
     }
   }
   CHECK(names_in_dev_shm() == 0);
-  // The other members' collectives are still in progress on this communicator: the late member
-  // completes them.
+  // The late member finds that nobody waits any more.
   if (rank() == size() - 1)
     CHECK_THROWS_AS((void)world.make(64, SharedSegment::Backing::named, 0.2), Error);
   MPI_Barrier(MPI_COMM_WORLD);

@@ -10,8 +10,8 @@
 
 #include "machine/read_machine.hpp"
 #include "place/brute_force.hpp"
+#include "place/spread.hpp"
 #include "rankmesh/base/error.hpp"
-#include "rankmesh/place/spread.hpp"
 #include "rankmesh/spec/mesh_spec.hpp"
 
 using rankmesh::arrange;

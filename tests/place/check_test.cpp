@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Each rule: a mesh that breaks it, and the same mesh fixed.
-#include "rankmesh/place/check.hpp"
+#include "place/check.hpp"
 
 #include <doctest/doctest.h>
 
@@ -9,8 +9,8 @@
 #include <string>
 
 #include "machine/read_machine.hpp"
+#include "place/mesh_file.hpp"
 #include "rankmesh/base/error.hpp"
-#include "rankmesh/place/mesh_file.hpp"
 #include "rankmesh/spec/mesh_spec.hpp"
 
 using rankmesh::Machine;

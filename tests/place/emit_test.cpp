@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The files for launchers.
-#include "rankmesh/place/emit.hpp"
+#include "place/emit.hpp"
 
 #include <doctest/doctest.h>
 
 #include <vector>
 
 #include "machine/read_machine.hpp"
+#include "place/spread.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/place/arrange.hpp"
-#include "rankmesh/place/spread.hpp"
 #include "rankmesh/spec/mesh_spec.hpp"
 
 using rankmesh::emit;

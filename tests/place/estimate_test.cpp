@@ -7,9 +7,9 @@
 #include <iterator>
 #include <numeric>
 
+#include "place/model.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/place/arrange.hpp"
-#include "rankmesh/place/model.hpp"
 #include "rankmesh/spec/mesh_spec.hpp"
 
 using rankmesh::FamilyTraffic;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Where groups lie, compared with a count of each group's units.
-#include "rankmesh/place/spread.hpp"
+#include "place/spread.hpp"
 
 #include <doctest/doctest.h>
 

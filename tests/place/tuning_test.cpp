@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "rankmesh/place/tuning.hpp"
+#include "place/tuning.hpp"
 
 using namespace rankmesh;
 

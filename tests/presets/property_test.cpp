@@ -8,9 +8,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "place/diff.hpp"
+#include "place/mesh_file.hpp"
 #include "rankmesh/base/error.hpp"
-#include "rankmesh/place/diff.hpp"
-#include "rankmesh/place/mesh_file.hpp"
 #include "rankmesh/spec/mesh_spec.hpp"
 #include "record.hpp"
 

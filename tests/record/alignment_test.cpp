@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "rankmesh/record/alignment.hpp"
+#include "record/alignment.hpp"
 
 #include <doctest/doctest.h>
 
 #include <random>
 
-#include "rankmesh/record/matching.hpp"
+#include "record/matching.hpp"
 #include "record/synthetic_job.hpp"
 
 using namespace rankmesh;

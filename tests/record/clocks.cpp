@@ -18,9 +18,9 @@
 #include <vector>
 
 #include "rankmesh/rankmesh.hpp"
-#include "rankmesh/record/alignment.hpp"
 #include "rankmesh/record/find.hpp"
-#include "rankmesh/record/matching.hpp"
+#include "record/alignment.hpp"
+#include "record/matching.hpp"
 
 using namespace rankmesh;
 

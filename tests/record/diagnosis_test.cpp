@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "rankmesh/record/diagnosis.hpp"
+#include "record/diagnosis.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "rankmesh/record/matching.hpp"
+#include "record/matching.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Programs that use several meshes.
-#include "rankmesh/record/other_meshes.hpp"
+#include "record/other_meshes.hpp"
 
 #include <doctest/doctest.h>
 

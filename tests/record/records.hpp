@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include <rankmesh/record/diagnosis.hpp>
 #include <rankmesh/record/record.hpp>
+#include "record/diagnosis.hpp"
 
 namespace rankmesh_test {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "rankmesh/record/statistics.hpp"
+#include "record/statistics.hpp"
 
 #include <doctest/doctest.h>
 

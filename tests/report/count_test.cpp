@@ -6,7 +6,7 @@
 #include <set>
 #include <utility>
 
-#include "rankmesh/place/count.hpp"
+#include "place/count.hpp"
 #include "rankmesh/spec/mesh_spec.hpp"
 
 using rankmesh::Coverage;

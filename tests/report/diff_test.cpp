@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <random>
 
-#include "rankmesh/place/diff.hpp"
+#include "place/diff.hpp"
 #include "rankmesh/spec/mesh_spec.hpp"
 
 using rankmesh::MeshSpec;

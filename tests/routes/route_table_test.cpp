@@ -6,8 +6,8 @@
 #include <random>
 #include <string>
 
+#include "place/mesh_file.hpp"
 #include "rankmesh/base/error.hpp"
-#include "rankmesh/place/mesh_file.hpp"
 #include "rankmesh/routes/route_table.hpp"
 #include "rankmesh/spec/routes.hpp"
 #include "support/checks.hpp"

@@ -3,8 +3,8 @@
 // options, routes.
 #include <doctest/doctest.h>
 
+#include "place/mesh_file.hpp"
 #include "rankmesh/base/error.hpp"
-#include "rankmesh/place/mesh_file.hpp"
 #include "rankmesh/spec/mesh_spec.hpp"
 #include "spec/spec_of.hpp"
 #include "support/checks.hpp"

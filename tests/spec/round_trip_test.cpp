@@ -7,17 +7,17 @@
 #include <numeric>
 #include <random>
 
-#include "rankmesh/place/mesh_file.hpp"
+#include "place/mesh_file.hpp"
 #include "rankmesh/spec/mesh_spec.hpp"
 
 using rankmesh::MeshSpec;
 
 namespace {
 
-std::mt19937 random_source{20261121};
+std::mt19937 mesh_randomness{20261121};
 
 std::int64_t below(std::int64_t n) {
-  return static_cast<std::int64_t>(random_source() % static_cast<std::uint64_t>(n));
+  return static_cast<std::int64_t>(mesh_randomness() % static_cast<std::uint64_t>(n));
 }
 bool maybe() { return below(2) == 0; }
 
@@ -40,7 +40,7 @@ std::string random_ranks(std::int64_t first, std::int64_t size) {
   if (maybe()) return "\"" + std::to_string(first) + "-" + std::to_string(first + size - 1) + "\"";
   std::vector<std::int64_t> ranks(static_cast<std::size_t>(size));
   std::iota(ranks.begin(), ranks.end(), first);
-  std::ranges::shuffle(ranks, random_source);
+  std::ranges::shuffle(ranks, mesh_randomness);
   std::string text = "[";
   for (const std::int64_t rank : ranks) text += std::to_string(rank) + ", ";
   return text + "]";

@@ -25,6 +25,7 @@
 #include "support/case_log.hpp"
 #include "support/checks.hpp"
 #include "support/mpi_world.hpp"
+#include "support/patience.hpp"
 
 namespace {
 
@@ -188,6 +189,7 @@ int main(int argc, char** argv) {
         rankmesh_test::size(), expected);
     MPI_Abort(MPI_COMM_WORLD, 1);
   }
+  rankmesh_test::share_cores();
   doctest::Context context;
   context.applyCommandLine(argc, argv);
   context.clearFilters();

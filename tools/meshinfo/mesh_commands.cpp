@@ -7,8 +7,8 @@
 
 #include "command.hpp"
 #include "nccl_log.hpp"
+#include "place/mesh_file.hpp"
 #include "rankmesh/base/detail/parse.hpp"
-#include "rankmesh/place/mesh_file.hpp"
 #include "rankmesh/spec/mesh_spec.hpp"
 #include "rankmesh/spec/routes.hpp"
 #include "report/reports.hpp"

@@ -9,8 +9,8 @@
 #include <fmt/ranges.h>
 
 #include "command.hpp"
+#include "place/emit.hpp"
 #include "rankmesh/base/detail/parse.hpp"
-#include "rankmesh/place/emit.hpp"
 #include "report/reports.hpp"
 #include "traffic.hpp"
 

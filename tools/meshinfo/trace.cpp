@@ -11,8 +11,8 @@
 
 #include "command.hpp"
 #include "rankmesh/base/error.hpp"
-#include "rankmesh/record/alignment.hpp"
-#include "rankmesh/record/other_meshes.hpp"
+#include "record/alignment.hpp"
+#include "record/other_meshes.hpp"
 #include "report/reports.hpp"
 #include "report/timeline.hpp"
 

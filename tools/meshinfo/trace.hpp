@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "job.hpp"
-#include "rankmesh/record/diagnosis.hpp"
 #include "rankmesh/record/find.hpp"
 #include "rankmesh/record/record.hpp"
+#include "record/diagnosis.hpp"
 
 namespace meshinfo {
 

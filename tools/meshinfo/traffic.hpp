@@ -7,8 +7,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "place/model.hpp"
 #include "rankmesh/place/arrange.hpp"
-#include "rankmesh/place/model.hpp"
 
 namespace meshinfo {
 

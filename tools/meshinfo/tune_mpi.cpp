@@ -11,10 +11,10 @@
 #include "bench.hpp"
 #include "launcher.hpp"
 #include "measure.hpp"
+#include "place/mesh_file.hpp"
+#include "place/tuning.hpp"
 #include "rankmesh/mesh/routes_machine.hpp"
 #include "rankmesh/mpi/error.hpp"
-#include "rankmesh/place/mesh_file.hpp"
-#include "rankmesh/place/tuning.hpp"
 #include "rankmesh/rankmesh.hpp"
 #include "terminal.hpp"
 

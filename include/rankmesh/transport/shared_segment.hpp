@@ -7,11 +7,8 @@
 #include <string>
 #include <utility>
 
-#include "rankmesh/base/deadline.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/export.hpp"
-#include "rankmesh/mpi/communicator.hpp"
-#include "rankmesh/wait/wait_monitor.hpp"
 
 namespace rankmesh {
 
@@ -50,22 +47,6 @@ class RANKMESH_API SharedSegment {
   };
 
   SharedSegment() = default;
-  /// Creates a segment and maps it on every member. Collective over `members`, which must be on the
-  /// same node. Blocks at most until the deadline. If a member fails, all members throw.
-  ///
-  /// Cost: a broadcast of 40 bytes and a reduction of 8 bytes. If a member cannot open the memfd,
-  /// the function creates a named segment and repeats the broadcast and the reduction. The system
-  /// allocates each page of a memfd when a process first writes to the page. It allocates all pages
-  /// of a named segment at once.
-  /// @param bytes  The size in bytes. Only the value of member 0 is used; 0 is treated as 1.
-  /// @param point  The wait point of the members. It contains their ranks in the communicator of
-  ///               the wait monitor.
-  /// @throws SharedMemoryError on all members if a member cannot create or map the segment. The
-  /// text is the same on every member.
-  /// @throws TimeoutError if the deadline passes. The error names the missing ranks.
-  SharedSegment(const mpi::CommunicatorView& members, std::size_t bytes, WaitMonitor& monitor,
-                const WaitPoint& point, const Deadline& deadline,
-                Backing backing = Backing::automatic);
   /// Takes the mapping of a file that all members have opened. Local.
   explicit SharedSegment(detail::SegmentFile& file);
   ~SharedSegment() { unmap(); }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Before a collective step, verifies that all ranks pass the same values and that no rank has
+// Before a collective step, all ranks agree that they pass the same values, and that none has
 // failed.
 #pragma once
 
@@ -17,7 +17,7 @@
 
 namespace rankmesh {
 
-/// Verifies that a list of fields is the same on all ranks, and that no rank has failed.
+/// What all ranks must pass alike, as a list of fields, and whether this rank has failed.
 ///
 /// If all fields are equal and no rank has failed, the cost is one non-blocking reduction of 40
 /// bytes. Otherwise, rank 0 also gathers the fields of all ranks and broadcasts its finding. In
@@ -25,14 +25,14 @@ namespace rankmesh {
 class RANKMESH_API Agreement {
  public:
   /// Adds a field. This function is local.
-  /// @param hash  the hash of the value. verify() compares this hash.
+  /// @param hash  the hash of the value. agree() compares this hash.
   /// @param text  the value as text. The error message contains this text.
   void add(std::string field, Hash128 hash, std::string text);
   /// Adds a field whose value is the text itself. Local.
   void add(std::string field, const std::string& text) {
     add(std::move(field), hash_bytes(text), text);
   }
-  /// Records that this rank has failed. The rank must still call verify(), which reports the
+  /// Records that this rank has failed. The rank must still call agree(), which reports the
   /// failure on all ranks.
   void fail(std::string message) { failure_ = std::move(message); }
   /// Sets the hint of the error that says which fields differ. This function is local.
@@ -45,12 +45,12 @@ class RANKMESH_API Agreement {
   /// on every rank. If ranks failed, it contains their messages. Otherwise, it lists each value of
   /// a differing field, together with the ranks that have this value. The value that the fewest
   /// ranks have comes first.
-  /// @throws TimeoutError if some ranks did not call verify() before the deadline. The error names
+  /// @throws TimeoutError if some ranks did not call agree() before the deadline. The error names
   /// these ranks.
-  void verify(const mpi::CommunicatorView& comm, WaitMonitor& monitor, std::string_view activity,
-              const Deadline& deadline) const;
+  void agree(const mpi::CommunicatorView& comm, WaitMonitor& monitor, std::string_view activity,
+             const Deadline& deadline) const;
 
-  /// Says whether a rank has failed, and hashes its fields. verify() succeeds if no rank has failed
+  /// Says whether a rank has failed, and hashes its fields. agree() succeeds if no rank has failed
   /// and all summaries are equal, so ranks that have compared their summaries need not call it.
   struct Summary {
     std::uint64_t has_failed = 0;  ///< 1 if the rank has failed.
@@ -86,22 +86,22 @@ struct Participants {
 
   /// Returns a deadline that begins now.
   [[nodiscard]] Deadline deadline() const { return Deadline{timeout}; }
-  /// Verifies that all participants passed the same fields and that no participant has failed.
-  void verify(std::string_view activity, const Agreement& agreement) const {
-    agreement.verify(comm, *monitor, activity, deadline());
+  /// Returns if all participants pass the same fields and none has failed. See Agreement::agree().
+  void agree(std::string_view activity, const Agreement& agreement) const {
+    agreement.agree(comm, *monitor, activity, deadline());
   }
-  /// Verifies that no participant has failed. This function is collective over the participants,
+  /// Returns if no participant has failed. This function is collective over the participants,
   /// and it blocks.
   /// @param failure  the reason why this rank has failed, or an empty text if this rank has not
   /// failed.
   /// @throws MismatchError if a participant failed. The error contains all failures, and its text
   /// is the same on every participant.
-  /// @throws TimeoutError if some participants did not call verify() before the deadline. The error
+  /// @throws TimeoutError if some participants did not call agree() before the deadline. The error
   /// names these participants.
-  void verify(std::string_view activity, const std::string& failure) const {
+  void agree(std::string_view activity, const std::string& failure) const {
     Agreement agreement;
     if (!failure.empty()) agreement.fail(failure);
-    verify(activity, agreement);
+    agree(activity, agreement);
   }
 };
 

@@ -13,6 +13,7 @@ struct Patience {
   using Duration = Deadline::Duration;
 
   // A wait for other ranks (wait/).
+  Duration yields{0.05};          ///< So long, a rank only yields its core between its polls.
   Duration before_deadline{0.5};  ///< So early, members on other nodes are asked.
   Duration before_stall{0.5};     ///< The same, before a stall is reported.
   Duration verdict{0.1};          ///< After the deadline: another member may be about to say why.

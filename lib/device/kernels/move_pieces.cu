@@ -40,6 +40,13 @@ void start_with(const MovePieces& work, StreamRef stream) {
                   work.rows * work.members, work, stream);
 }
 
+const KernelsToLoad move_piece_kernels{[]() noexcept {
+  load(move_pieces<uint4>);
+  load(move_pieces<std::uint32_t>);
+  load(move_pieces<std::uint16_t>);
+  load(move_pieces<std::uint8_t>);
+}};
+
 }  // namespace
 
 void launch(const MovePieces& work, StreamRef stream) {
@@ -52,13 +59,6 @@ void launch(const MovePieces& work, StreamRef stream) {
     start_with<std::uint16_t>(work, stream);
   else
     start_with<std::uint8_t>(work, stream);
-}
-
-void load_move_pieces() noexcept {
-  load(move_pieces<uint4>);
-  load(move_pieces<std::uint32_t>);
-  load(move_pieces<std::uint16_t>);
-  load(move_pieces<std::uint8_t>);
 }
 
 }  // namespace rankmesh::device

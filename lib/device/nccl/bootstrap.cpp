@@ -58,9 +58,9 @@ class Bootstrap {
     timed(times.broadcasts, [&] { broadcast(); });
     timed(times.barriers, [&] { pass_barriers(); });
     check_ids();
-    participants_.verify("the NCCL bootstrap's unique IDs", failure_);
+    participants_.agree("the NCCL bootstrap's unique IDs", failure_);
     timed(times.inits, [&] { init(); });
-    participants_.verify("the first use of the NCCL communicators", failure_);
+    participants_.agree("the first use of the NCCL communicators", failure_);
   }
 
  private:

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Communicators that are split from others.
 #include <array>
+#include <string>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -10,63 +12,56 @@
 namespace rankmesh::nccl {
 namespace {
 
-WaitPoint point_of(const SplitRequest& request) {
-  return bootstrap_point(request.name, request.identity, request.parent_ranks, "split");
-}
-
-WaitPoint point_of(const BlockingRequest& request) {
-  return bootstrap_point(request.name, request.identity, request.ranks, "blocking communicator");
-}
-
-std::string failure_of(const std::string& name, const RankSet& ranks, const Error& error) {
-  return fmt::format("split of '{}' ({}): {}", name, ranks.to_string(40), error.message());
-}
-
-// Begins a split. If the parent is blocking, this call waits for the other ranks of the parent. A
-// rank that has failed waits for these ranks in the agreement at the end. Therefore they must
-// return before the deadline of that rank.
-void begin_split(const SplitRequest& request, CallWatch& watch, const Deadline& deadline,
-                 std::vector<std::unique_ptr<Communicator>>& children) {
-  const auto begin = [&] {
-    children.push_back(Communicator::split(*request.parent, request.colour, request.key,
-                                           request.name, request.options));
+// Carries out the splits of a phase, and then makes the agreement. If this rank fails, the others
+// wait for it in this split or in a later one, so it ends their waits.
+// @param splits  Sets its argument to the request that it works on.
+template <class Splits>
+void run_phase(std::span<const SplitRequest> requests, std::string_view phase,
+               const std::string& activity, WaitMonitor& monitor, const Participants& participants,
+               BootstrapTimes& times, Splits&& splits) {
+  const auto point_of = [&](const SplitRequest& request) {
+    return bootstrap_point(request.name, request.identity, request.parent_ranks, phase);
   };
-  if (request.parent->is_blocking())
-    watch.run(std::array{request.parent}, deadline.left() / 2, begin);
-  else
-    begin();
+  const auto wait = [&, deadline = participants.deadline()](const Communicator& comm,
+                                                            const SplitRequest& request) {
+    monitor.wait([&] { return comm.is_ready(); }, point_of(request), deadline);
+  };
+  std::string failure;
+  timed(times.splits, [&] {
+    const SplitRequest* current = requests.data();
+    try {
+      splits(current, wait);
+    } catch (const Error& error) {
+      failure = fmt::format("split of '{}' ({}): {}", current->name,
+                            current->parent_ranks.to_string(40), error.message());
+    }
+  });
+  if (!failure.empty())
+    for (const SplitRequest& request : requests) monitor.give_up(point_of(request), failure);
+  participants.agree(activity, failure);
 }
 
 }  // namespace
 
-void make_blocking(std::span<const BlockingRequest> requests, WaitMonitor& monitor,
+void make_blocking(std::span<const SplitRequest> requests, WaitMonitor& monitor,
                    const Participants& participants, BootstrapTimes& times,
                    std::vector<std::unique_ptr<Communicator>>& children) {
-  const Deadline deadline = participants.deadline();
-  std::string failure;
-  timed(times.splits, [&] {
-    const BlockingRequest* current = requests.data();
+  const auto splits = [&](const SplitRequest*& current, const auto& wait) {
     const auto begin_all = [&] {
-      for (const BlockingRequest& request : requests) {
+      for (const SplitRequest& request : requests) {
         current = &request;
-        children.push_back(Communicator::split(*request.original, 0, request.original->rank(),
+        children.push_back(Communicator::split(*request.parent, request.colour, request.key,
                                                request.name, request.options));
       }
     };
-    try {
-      if (!requests.empty()) (void)requests.front().original->library().grouped(begin_all);
-      for (const BlockingRequest& request : requests) {
-        current = &request;
-        monitor.wait([&] { return request.original->is_ready(); }, point_of(request), deadline);
-      }
-    } catch (const Error& error) {
-      failure = failure_of(current->name, current->ranks, error);
+    if (!requests.empty()) (void)requests.front().parent->library().grouped(begin_all);
+    for (const SplitRequest& request : requests) {
+      current = &request;
+      wait(*request.parent, request);
     }
-  });
-  // If this rank failed, the others wait for it. End their waits.
-  if (!failure.empty())
-    for (const BlockingRequest& request : requests) monitor.give_up(point_of(request), failure);
-  participants.verify("the blocking NCCL communicators", failure);
+  };
+  run_phase(requests, "blocking communicator", "the blocking NCCL communicators", monitor,
+            participants, times, splits);
 }
 
 void release(std::span<const std::unique_ptr<Communicator>> originals, const Deadline& deadline,
@@ -82,26 +77,26 @@ void split(std::span<const SplitRequest> requests, WaitMonitor& monitor,
            const Participants& participants, CallWatch& watch, BootstrapTimes& times,
            std::vector<std::unique_ptr<Communicator>>& children) {
   const Deadline deadline = participants.deadline();
-  std::string failure;
-  timed(times.splits, [&] {
+  const auto splits = [&](const SplitRequest*& current, const auto& wait) {
     for (const SplitRequest& request : requests) {
-      try {
-        begin_split(request, watch, deadline, children);
-        const WaitPoint point = point_of(request);
-        monitor.wait([&] { return request.parent->is_ready(); }, point, deadline);
-        // NCCL sets the child's handle before the parent becomes ready, not in the call.
-        if (Communicator* child = children.back().get())
-          monitor.wait([&] { return child->is_ready(); }, point, deadline);
-      } catch (const Error& error) {
-        failure = failure_of(request.name, request.parent_ranks, error);
-        break;
-      }
+      current = &request;
+      const auto begin = [&] {
+        children.push_back(Communicator::split(*request.parent, request.colour, request.key,
+                                               request.name, request.options));
+      };
+      // A blocking parent waits for its other ranks in this call. A rank that has failed waits for
+      // them in the agreement at the end, so they must return before the deadline of that rank.
+      if (request.parent->is_blocking())
+        watch.run(std::array{request.parent}, deadline.left() / 2, begin);
+      else
+        begin();
+      wait(*request.parent, request);
+      // NCCL sets the child's handle before the parent becomes ready, not in the call.
+      if (const Communicator* child = children.back().get()) wait(*child, request);
     }
-  });
-  // If this rank failed, the others wait for it in this split or a later one. End their waits.
-  if (!failure.empty())
-    for (const SplitRequest& request : requests) monitor.give_up(point_of(request), failure);
-  participants.verify("the split NCCL communicators", failure);
+  };
+  run_phase(requests, "split", "the split NCCL communicators", monitor, participants, times,
+            splits);
 }
 
 }  // namespace rankmesh::nccl

@@ -51,7 +51,7 @@ struct ControlQueue::State {
   void require_reader() const;
 
   // Opening.
-  void find_readers(const Placement& nodes);
+  void find_readers();
   void open_ring(const mpi::CommunicatorView& comm);
 
   // Polls until `done` returns true. After the deadline it calls `late`, which throws. Meanwhile

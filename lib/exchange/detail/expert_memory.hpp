@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "device/stream_memory.hpp"
+#include "device_memory.hpp"
 #include "rankmesh/base/buffer.hpp"
 
 namespace rankmesh::exchange::detail {
@@ -26,7 +26,7 @@ class ScratchMemory {
     const auto size = static_cast<std::size_t>(bytes);
     if (kind == MemoryKind::host) return on_host(size);
     if (device_size_ < size) {
-      device::require_no_capture(stream);
+      require_no_capture(stream);
       for (DeviceMemory& memory : std::exchange(retired_, {}))
         device::free_in_order(memory.release(), stream);
       device_size_ = 0;  // there may not be enough memory for the old and the new block together
@@ -41,7 +41,7 @@ class ScratchMemory {
     const auto size = static_cast<std::size_t>(bytes);
     if (kind == MemoryKind::host) return (void)on_host(size);
     if (device_size_ >= size) return;
-    void* larger = device::allocate_for_all_streams(size);
+    void* larger = allocate_for_all_streams(size);
     // A stream may still use the old memory, so get() frees it in stream order when it grows again.
     if (on_device_ != nullptr) retired_.push_back(std::move(on_device_));
     on_device_.reset(static_cast<std::byte*>(larger));
@@ -49,7 +49,7 @@ class ScratchMemory {
   }
 
  private:
-  using DeviceMemory = std::unique_ptr<std::byte, device::FreeAfterDevice>;
+  using DeviceMemory = std::unique_ptr<std::byte, FreeAfterDevice>;
 
   std::byte* on_host(std::size_t size) {
     if (host_size_ < size) {
@@ -75,14 +75,14 @@ class StagingMemory {
   std::span<T> get(std::size_t count) {
     const std::size_t size = std::bit_ceil(count * sizeof(T));
     if (blocks_.empty() || size_ < size) {
-      blocks_.emplace_back(device::allocate_pinned(size));
+      blocks_.emplace_back(allocate_pinned(size));
       size_ = size;
     }
     return {static_cast<T*>(blocks_.back().get()), count};
   }
 
  private:
-  std::vector<std::unique_ptr<void, device::FreePinned>> blocks_;
+  std::vector<std::unique_ptr<void, FreePinned>> blocks_;
   std::size_t size_ = 0;  // of the last block
 };
 
@@ -115,7 +115,7 @@ class RouteMemory : public std::enable_shared_from_this<RouteMemory> {
 
  private:
   struct Block {
-    std::unique_ptr<std::int64_t, device::FreeAfterDevice> memory;
+    std::unique_ptr<std::int64_t, FreeAfterDevice> memory;
     std::size_t size = 0;
   };
   std::mutex mutex_;  // routes may be destroyed in another thread

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "bound_tensors.hpp"
-#include "device/ordered_memory.hpp"
+#include "device_memory.hpp"
 #include "device_rounds.hpp"
 #include "direct_stream.hpp"
 #include "group/detail/message_sequence.hpp"
@@ -44,7 +44,7 @@ struct RedistributionState {
   // For device memory, which frees itself after its uses. The messages of one transfer follow those
   // of another on the group's stream, so several transfers may be in flight.
   DeviceRounds rounds{};
-  std::optional<device::OrderedMemory> device_memory{};
+  std::optional<OrderedMemory> device_memory{};
 
   // For direct reads.
   /// The number of the transfer that is in flight, from 1. It becomes 0 when this rank gives the

@@ -27,6 +27,9 @@ struct ConnectionPlan {
 /// Computes the connections of this rank from the plan of the mesh, without communication.
 ConnectionPlan plan_connections(const MeshPlan& plan, const ControlPlane& control);
 
+/// Describes a group of these ranks, which belongs to no family yet. Local.
+GroupDescription describe_group(std::string name, RankSet ranks, const ControlPlane& control);
+
 /// Returns the name of a duplicate communicator: `name[key]`.
 std::string duplicate_name(std::string_view name, std::string_view key);
 

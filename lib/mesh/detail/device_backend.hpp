@@ -106,9 +106,8 @@ class DeviceBackend {
 
   /// Allocates zeroed device memory, and registers it with the communicators of these connections.
   /// Collective over the mesh. close() frees the memory.
-  /// @param names  The families, for the comparison between ranks.
-  virtual std::byte* allocate_symmetric(std::size_t bytes,
-                                        const std::vector<std::string_view>& names,
+  /// @param agreement  What all ranks must pass alike.
+  virtual std::byte* allocate_symmetric(std::size_t bytes, Agreement agreement,
                                         Connections connections) = 0;
 };
 

@@ -41,7 +41,7 @@ class NcclBackend final : public DeviceBackend {
   void watch(std::function<std::string()> reason, Deadline::Duration limit) override;
   std::string abort() noexcept override;
   std::string abort(Connection& connection) noexcept override;
-  std::byte* allocate_symmetric(std::size_t bytes, const std::vector<std::string_view>& names,
+  std::byte* allocate_symmetric(std::size_t bytes, Agreement agreement,
                                 Connections connections) override;
 
  private:

@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "group/detail/connection.hpp"
-#include "node_segments.hpp"
 #include "rankmesh/base/settings.hpp"
 #include "rankmesh/base/symmetric_window.hpp"
 #include "rankmesh/layout/placement.hpp"
@@ -20,6 +19,7 @@
 #include "segment_layout.hpp"
 #include "transport/detail/hierarchical_transport.hpp"
 #include "transport/detail/node_memory.hpp"
+#include "transport/detail/node_segments.hpp"
 #include "transport/detail/shm_transport.hpp"
 #include "wait/detail/control_plane.hpp"
 
@@ -77,9 +77,10 @@ class SharedMemoryBackend {
                                                        const Recording& recording) const;
 
   /// Allocates symmetric memory. Collective over the mesh.
-  /// @param groups  The groups of this rank whose collectives use the memory directly.
+  /// @param agreement  What all ranks must pass alike.
+  /// @param groups     The groups of this rank whose collectives use the memory directly.
   std::shared_ptr<const SymmetricWindow> allocate(
-      std::size_t bytes, const std::vector<std::string_view>& names,
+      std::size_t bytes, const Agreement& agreement,
       const std::vector<const GroupDescription*>& groups);
   /// Returns what reads the memory of the other ranks of the node; null if the system refuses this.
   [[nodiscard]] std::shared_ptr<NodeMemory> readable_memory() const {

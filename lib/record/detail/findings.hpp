@@ -6,10 +6,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "rankmesh/record/diagnosis.hpp"
 #include "record/detail/job.hpp"
 #include "record/detail/messages.hpp"
 #include "record/detail/wait_graph.hpp"
+#include "record/diagnosis.hpp"
 
 namespace rankmesh::record::detail {
 

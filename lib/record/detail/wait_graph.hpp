@@ -11,9 +11,9 @@
 #include <tuple>
 #include <vector>
 
-#include "rankmesh/record/diagnosis.hpp"
 #include "record/detail/job.hpp"
 #include "record/detail/messages.hpp"
+#include "record/diagnosis.hpp"
 
 namespace rankmesh::record::detail {
 

@@ -13,10 +13,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "place/spread.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/layout/layout.hpp"
 #include "rankmesh/layout/mesh_plan.hpp"
-#include "rankmesh/place/spread.hpp"
 #include "report/document.hpp"
 #include "report/live_facts.hpp"
 

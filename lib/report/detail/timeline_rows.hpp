@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "rankmesh/record/matching.hpp"
+#include "record/matching.hpp"
 
 namespace rankmesh::report::detail {
 

@@ -132,15 +132,10 @@ void check_stages(const Arguments& in, const Layout& dense, const Layout& expert
         "end the order in pp, or choose ep and etp so that the two distances are equal");
 }
 
-// Returns the groups of the first and the last stage of each pipeline, or of the first stage alone.
-// They are a part of the ranks.
-GroupFamily ends_of_pipeline(std::string_view name, const Layout& dense, bool both) {
+// Returns the groups of the first stage of each pipeline. They are a part of the ranks.
+GroupFamily first_stages(std::string_view name, const Layout& dense) {
   std::vector<Layout::Dimension> dimensions = dense.dimensions();
-  Layout::Dimension& pp = dimensions[*dense.find("pp")];
-  if (both && pp.size > 1)
-    pp = {pp.name, 2, pp.stride * (pp.size - 1)};
-  else
-    pp.size = 1;
+  dimensions[*dense.find("pp")].size = 1;
   return family(Layout{std::move(dimensions), dense.offset(), nullptr}, {name, "pp"});
 }
 
@@ -202,8 +197,8 @@ Blueprint build(const Arguments& in) {
   out.families.push_back(family(dense, {"dp_cp", "dp cp"}));
   if (s.instances > 1) out.families.push_back(intra_dp_cp(in, s, dense));
   append(out.families, dense, dense_rows);
-  out.families.push_back(ends_of_pipeline("embd", dense, true));
-  out.families.push_back(ends_of_pipeline("pos_embd", dense, false));
+  out.families.push_back(ends("embd", dense, "pp"));
+  out.families.push_back(first_stages("pos_embd", dense));
   append(out.families, dense, more_dense_rows);
   append(out.families, expert, expert_rows);
   add_instances(in, s, expert, out.families);

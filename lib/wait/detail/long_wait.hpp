@@ -10,9 +10,9 @@
 
 #include "deadlock_watch.hpp"
 #include "monitor_state.hpp"
-#include "node_diagnosis.hpp"
 #include "published_wait.hpp"
 #include "rankmesh/base/deadline.hpp"
+#include "record/detail/node_diagnosis.hpp"
 
 namespace rankmesh::detail {
 
@@ -81,7 +81,7 @@ class LongWait {
   double next_stall_ = 0;
   std::optional<Deadline> stall_inquiry_;  ///< While members are asked for a stall report.
   std::vector<StatusOfRank> noted_;        ///< When the end of the wait was clear.
-  std::string diagnosis_;                  ///< See diagnosis_of().
+  std::string diagnosis_;                  ///< See diagnose_node().
   std::optional<Deadline> first_end_;      ///< The wait does not fail before it.
   enum class Stage : std::uint8_t { early, asked, asked_again } stage_ = Stage::early;
 };

@@ -75,15 +75,6 @@ RANKMESH_API void bootstrap(const Library& library, std::span<const BootstrapReq
                             BootstrapTimes& times,
                             std::vector<std::unique_ptr<Communicator>>& comms);
 
-/// Describes a communicator that gets a blocking child of the same ranks.
-struct BlockingRequest {
-  std::string name;                  ///< The name of the group in messages.
-  std::string identity;              ///< A text that is the same on all members.
-  RankSet ranks;                     ///< The ranks of the communicator in the world.
-  Communicator* original = nullptr;  ///< A communicator that bootstrap() has created.
-  GroupOptions options{};            ///< The options of the child.
-};
-
 /// Splits a blocking communicator of the same ranks from each of the communicators. The splits run
 /// side by side, in one NCCL group. They are polled, so they have a deadline. Afterwards the
 /// participants make an agreement. Collective over the participants; blocks.
@@ -93,10 +84,11 @@ struct BlockingRequest {
 /// has no deadline. A split combines both: the call that splits has the mode of the parent, and the
 /// child has the mode of its own configuration (ncclCommInitChildComm in src/init.cc). Call
 /// release() for the originals afterwards.
+/// @param requests  Each gives all members one child, in their order.
 /// @param children  Gets one communicator per request. After an exception, the caller aborts the
 /// originals, and then the children, to which NCCL still writes.
 /// @throws TimeoutError if the deadline passes; MismatchError if a rank has failed.
-RANKMESH_API void make_blocking(std::span<const BlockingRequest> requests, WaitMonitor& monitor,
+RANKMESH_API void make_blocking(std::span<const SplitRequest> requests, WaitMonitor& monitor,
                                 const Participants& participants, BootstrapTimes& times,
                                 std::vector<std::unique_ptr<Communicator>>& children);
 
