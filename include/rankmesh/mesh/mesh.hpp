@@ -50,7 +50,7 @@ enum class NcclCalls : std::uint8_t {
 /// unreceived.
 ///
 /// Cost of the construction for P ranks:
-/// - one reduction of 40 bytes
+/// - one reduction of 48 bytes
 /// - one gather of 200 bytes per rank, one broadcast of 8 P bytes, and 8 P bytes per rank for the
 ///   placement
 /// - one duplicate of the communicator
