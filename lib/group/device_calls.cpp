@@ -15,7 +15,7 @@ constexpr std::size_t most_calls = 256;
 constexpr std::size_t calls_per_look = 8;
 
 // The calls that one check may find ended: more than come between two checks, and few to look at.
-constexpr std::size_t most_at_once = 2 * calls_per_look;
+constexpr std::size_t most_per_look = 2 * calls_per_look;
 
 }  // namespace
 
@@ -37,7 +37,7 @@ void DeviceCalls::follow(RecordedCall call, std::unique_ptr<Pending> end, Stream
 std::size_t DeviceCalls::ended() {
   if (!calls_.front().test()) return 0;
   std::size_t of_stream = 1;
-  while (of_stream < std::min(calls_.size(), most_at_once) &&
+  while (of_stream < std::min(calls_.size(), most_per_look) &&
          calls_[of_stream].stream == calls_.front().stream)
     ++of_stream;
   for (const std::size_t n : {of_stream, of_stream / 2})
