@@ -44,7 +44,7 @@ class Waits {
 
   static std::string name_of(const rankmesh::record::Record& record,
                              const rankmesh::record::Call& call) {
-    const std::size_t family = call.descriptor.family();
+    const std::size_t family = call.descriptor.name_index();
     if (call.group >= record.groups.size()) return "other groups";
     const std::vector<std::string>& names = record.groups[call.group].names;
     return family < names.size() ? names[family] : names.front();
