@@ -4,25 +4,33 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "detail/axis_of_shape.hpp"
 #include "rankmesh/base/error.hpp"
 
 namespace rankmesh {
 
-Axis::Axis(std::span<const std::int64_t> shape, std::int64_t axis) {
+detail::AxisOfShape detail::axis_of(std::span<const std::int64_t> shape, std::int64_t axis) {
   const auto dimensions = static_cast<std::int64_t>(shape.size());
   if (axis < -dimensions || axis >= dimensions)
     throw UsageError{
         fmt::format("the axis {} does not exist: the array has {} dimensions", axis, dimensions),
         "axes are numbered from 0; negative numbers count from the end"};
   const std::int64_t chosen = axis < 0 ? axis + dimensions : axis;
+  AxisOfShape of{1, shape[static_cast<std::size_t>(chosen)], 1};
   for (std::int64_t i = 0; i < dimensions; ++i) {
     const std::int64_t length = shape[static_cast<std::size_t>(i)];
     if (length < 0)
       throw UsageError{fmt::format("the shape [{}] has a negative length", fmt::join(shape, ", ")),
                        "use lengths of 0 or more"};
-    if (i < chosen) rows_ *= length;
-    elements_ *= length;
+    if (i != chosen) (i < chosen ? of.rows : of.inner) *= length;
   }
+  return of;
+}
+
+Axis::Axis(std::span<const std::int64_t> shape, std::int64_t axis) {
+  const auto [rows, length, inner] = detail::axis_of(shape, axis);
+  rows_ = rows;
+  elements_ = rows * length * inner;
 }
 
 Call Axis::along(Call call, std::size_t units) const {

@@ -71,7 +71,7 @@ CallDispatcher::CallDispatcher(std::string name, std::shared_ptr<Connection> con
 
 CallDispatcher::~CallDispatcher() { lifetime_->is_over = true; }
 
-std::uint32_t CallDispatcher::family() const {
+std::uint32_t CallDispatcher::name_index() const {
   const auto& names = connection_->group.names;
   const auto own = std::ranges::find(names, name_) - names.begin();
   return own == std::ssize(names) ? 0 : static_cast<std::uint32_t>(own);
@@ -98,10 +98,15 @@ void CallDispatcher::breaking_group(Wait&& wait) {
   }
 }
 
-void CallDispatcher::check(const Call& call, bool on_device) const {
+Transport* CallDispatcher::check(const Call& call) const {
   if (!is_usable()) throw_unusable(function_of(call));
-  if (on_device) (void)device(to_string(call.operation));
+  Transport* on_device = nullptr;
+  if (call.is_on_device()) {
+    on_device = program_transport(call);
+    if (on_device == nullptr) on_device = &device(to_string(call.operation));
+  }
   check_call(call, name_, self_, size_);
+  return on_device;
 }
 
 // Symmetric memory of this group is used directly, and messages of this member to itself are
@@ -160,7 +165,7 @@ std::optional<std::int64_t> CallDispatcher::arrived(RankInGroup from, int tag) {
   const auto bytes = [&] {
     const CallLock lock{*runtime_};
     const Call call{.operation = Operation::recv, .tag = tag, .source = from};
-    check(call, false);
+    (void)check(call);
     return transport_for(call).arrived(from, tag);
   }();
   if (!bytes) advance_between_tests();
@@ -182,11 +187,7 @@ void CallDispatcher::run_checked(const Call& call) {
 }
 
 void CallDispatcher::route(const Call& call) {
-  const bool on_device = is_on_device(call);
-  Transport* const program = on_device ? program_transport(call) : nullptr;
-  check(call, on_device && program == nullptr);
-  if (program != nullptr) return run_on_program_device(call, *program);
-  if (on_device) return run_on_device(call);
+  if (Transport* const on_device = check(call)) return run_on_device(call, *on_device);
   if (runtime_->batch.is_open())
     throw UsageError{
         fmt::format("{}.{} on host memory inside an NcclGroup", name_, function_of(call)),
@@ -318,11 +319,9 @@ Work CallDispatcher::start(const Call& call, std::shared_ptr<void> kept) {
 }
 
 Work CallDispatcher::start_checked(const Call& call, std::shared_ptr<void> kept) {
-  const bool on_device = is_on_device(call);
-  Transport* const program = on_device ? program_transport(call) : nullptr;
-  check(call, on_device && program == nullptr);
+  Transport* const on_device = check(call);
   const bool is_batched = runtime_->batch.is_open();
-  if (on_device && is_batched)
+  if (on_device != nullptr && is_batched)
     throw UsageError{fmt::format("{}.{}_async inside an NcclGroup", name_, function_of(call)),
                      "use the form without _async: operations of a batch are always asynchronous"};
   if (is_batched) runtime_->batch.reserve_memory(call, *this);
@@ -331,29 +330,24 @@ Work CallDispatcher::start_checked(const Call& call, std::shared_ptr<void> kept)
   operation->connection = connection_;
   operation->point = point_of(call, number);
   operation->stream = call.stream;
-  operation->is_on_device = on_device;
-  operation->is_message = is_point_to_point(call.operation) && !on_device;
-  operation->is_receive = call.operation == Operation::recv && !on_device;
+  operation->is_on_device = on_device != nullptr;
+  operation->is_message = is_point_to_point(call.operation) && on_device == nullptr;
+  operation->is_receive = call.operation == Operation::recv && on_device == nullptr;
   operation->is_deferred = is_batched;
   operation->kept = std::move(kept);
-  if (program != nullptr) {
-    start_on_program_device(call, *program, *operation);
-    runtime_->in_flight.add(operation);
-    return Work{std::move(operation), runtime_};
-  }
-  operation->recorded = on_device
-                            ? record_on_device(call, record::format::async_bit)
-                            : record(call, number, transport_for(call), record::format::async_bit);
+  constexpr std::uint64_t bits = record::format::async_bit;
+  operation->recorded = on_device != nullptr ? record_on_device(call, *on_device, bits)
+                                             : record(call, number, transport_for(call), bits);
   if (is_batched) {
     runtime_->batch.defer({call, *this, connection_->group.place, operation});
     return Work{std::move(operation), runtime_};
   }
-  if (on_device) {
-    start_on_device(call, *operation);
-  } else {
+  if (on_device != nullptr)
+    start_on_device(call, *on_device, *operation);
+  else
     start_on_host(call, *operation);
-  }
-  if (on_device && device::is_in_capture(call.stream))
+  if (on_device != nullptr && on_device == connection_->device() &&
+      device::is_in_capture(call.stream))
     runtime_->in_flight.add_captured(*operation);
   else
     runtime_->in_flight.add(operation);

@@ -55,8 +55,9 @@ std::string CallDispatcher::activity_of(const Call& call) const {
 // one.
 std::uint64_t CallDispatcher::next_number(const Call& call) const {
   if (is_point_to_point(call.operation)) return 0;
-  return is_on_device(call) ? connection_->last_device_call() + 1
-                            : connection_->last_call() + runtime_->batch.calls_of(*connection_) + 1;
+  return call.is_on_device()
+             ? connection_->last_device_call() + 1
+             : connection_->last_call() + runtime_->batch.calls_of(*connection_) + 1;
 }
 
 WaitPoint CallDispatcher::point_of(const Call& call, std::uint64_t number) const {
@@ -73,7 +74,7 @@ WaitPoint CallDispatcher::collective_point(const Call& call, std::uint64_t numbe
   const std::string identity = group.identity + "|" + group.ranks.to_string();
   WaitPoint point = WaitPoint::of(
       group.ranks, fmt::format("{}, call {}", rankmesh::to_string(descriptor, name_), number),
-      fmt::format("{}|{}{}", identity, is_on_device(call) ? "device|" : "", number));
+      fmt::format("{}|{}{}", identity, call.is_on_device() ? "device|" : "", number));
   // The group is broken after a failure. An adopted communicator may be adopted again under the
   // same name.
   if (!group.is_adopted) point.scope = hash_bytes(identity).low;

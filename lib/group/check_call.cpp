@@ -139,13 +139,13 @@ class Checker {
           own_block(c.out_blocks, has_whole ? c.out.count : INT64_MAX, "out");
       if (has_whole) separate(*c.out_blocks);
       counts(c.in.count, count, "in", "as many elements as this rank's block");
-      if (has_whole) overlap(c.in, place);
+      if (has_whole) overlap(c.in, c.out_blocks->rows() > 1 ? -1 : place);
     } else if (of_in) {
       const bool has_whole = has_input(c.operation, at_root);
       const auto [place, count] = own_block(c.in_blocks, has_whole ? c.in.count : INT64_MAX, "in");
       counts(c.out.count, count, "out", "as many elements as this rank's block");
       if (!has_whole) return;
-      if (facts_of(c.operation).in_place == InPlace::block_of_input)
+      if (facts_of(c.operation).in_place == InPlace::block_of_input && c.in_blocks->rows() <= 1)
         return overlap(c.in.slice(place, c.out.count), 0, c.in);
       overlap(c.in, -1);
     } else {
@@ -165,6 +165,7 @@ class Checker {
                                 std::string_view name) const {
     if (blocks == nullptr)
       refuse(fmt::format("{} has no Blocks", name), "pass Blocks with one count per member");
+    if (blocks->rows() > 1 && elements != INT64_MAX) whole_array(*blocks, elements);
     const auto& block_counts = blocks->counts();
     const auto& displacements = blocks->displacements();
     if (static_cast<std::int64_t>(block_counts.size()) != size_ ||
@@ -184,6 +185,18 @@ class Checker {
     return {displacements[own], block_counts[own]};
   }
 
+  // Checks an array that a SlicedAxis divides.
+  void whole_array(const Blocks& blocks, std::int64_t elements) const {
+    if (call_.is_on_device())
+      throw UsageError{"an array in device memory is divided along an axis other than the first",
+                       "divide the array along the first axis, or copy the array to the host"};
+    const auto& parts = blocks.counts();
+    const std::int64_t all = std::accumulate(parts.begin(), parts.end(), std::int64_t{0});
+    if (elements != all)
+      throw UsageError{fmt::format("the whole array has {} elements, but the shape has {}",
+                                   elements / blocks.units(), all / blocks.units()),
+                       "give the shape of the whole array"};
+  }
   // Checks that no element of `out` belongs to two blocks. Otherwise the value of this element
   // would be undefined: it could be the value of either block.
   void separate(const Blocks& blocks) const {
@@ -247,7 +260,7 @@ class Checker {
   void peer(RankInGroup rank, std::string_view role) const {
     member(rank, role);
     tag();
-    if (rank == self_ && is_on_device(call_))
+    if (rank == self_ && call_.is_on_device())
       refuse(fmt::format("the {} is the caller itself", role),
              "use send_recv for a message on device memory from a member to itself");
   }

@@ -31,7 +31,7 @@ CallIssuer::CallIssuer(std::unique_ptr<CallDispatcher> dispatcher)
     : dispatcher_{std::move(dispatcher)},
       size_{dispatcher_->size()},
       self_{dispatcher_->self()},
-      family_{dispatcher_->family()} {}
+      name_index_{dispatcher_->name_index()} {}
 CallIssuer::~CallIssuer() = default;
 
 void CallIssuer::run_any(const Call& call) { dispatcher_->run(call); }
@@ -81,12 +81,12 @@ std::unique_ptr<GroupCoordinator> GroupAccess::make(std::string name,
 
 void GroupAccess::run(GroupCoordinator& group, const Call& call) {
   Call own = call;
-  own.family = group.family_;
+  own.name_index = group.name_index_;
   group.dispatcher_->run(own);
 }
 Work GroupAccess::start(GroupCoordinator& group, const Call& call, std::shared_ptr<void> kept) {
   Call own = call;
-  own.family = group.family_;
+  own.name_index = group.name_index_;
   return group.dispatcher_->start(own, std::move(kept));
 }
 Work GroupAccess::start(GroupCoordinator& group, const SequenceDescription& description,
@@ -99,7 +99,7 @@ Work GroupAccess::start(GroupCoordinator& group, const SequenceDescription& desc
 }
 std::unique_ptr<SequenceMessages> GroupAccess::messages(const GroupCoordinator& group) {
   return std::make_unique<SequenceMessages>(group.dispatcher_->shared_connection(),
-                                            group.dispatcher_->family());
+                                            group.dispatcher_->name_index());
 }
 MeshRuntime& GroupAccess::runtime(const GroupCoordinator& group) {
   return *group.dispatcher_->runtime();

@@ -30,13 +30,13 @@ DeviceTransport& CallDispatcher::device(std::string_view operation) const {
 }
 
 // Runs an action, and marks the group as broken if it fails: NCCL cannot use a communicator again
-// after an error.
+// after an error, and a transport of the program may have reached only some members.
 template <class Action>
 void CallDispatcher::breaking_on_failure(Action&& action) {
   try {
     action();
   } catch (const UsageError&) {
-    throw;  // thrown before NCCL was called
+    throw;  // thrown before the transport has issued anything
   } catch (const UnsupportedError&) {
     throw;
   } catch (const Error& error) {
@@ -56,31 +56,48 @@ void CallDispatcher::wait_for_stream(StreamRef stream) {
   breaking_on_failure([&] { transport->wait(stream, Deadline{connection_->group.timeout}); });
 }
 
-void CallDispatcher::run_on_device(const Call& call) {
-  DeviceTransport& device = *connection_->device();
+// Returns the transport of the program that carries a call; null if NCCL does. The rules are read
+// for each call: the choices that the router keeps are for host memory.
+Transport* CallDispatcher::program_transport(const Call& call) const {
+  const HostTransports& transports = connection_->host();
+  if (!transports.has_program_transports) return nullptr;
+  const RouteExplanation route =
+      router_.explain(runtime_->route_rules, transports, connection_->device(), call, false, "no");
+  return route.transport.empty() ? nullptr : transports.find(route.transport);
+}
+
+void CallDispatcher::run_on_device(const Call& call, Transport& transport) {
+  const bool is_nccl = &transport == connection_->device();
   if (!runtime_->batch.is_open()) {
-    compare_on_device(call);
-    RecordedCall recorded = record_on_device(call, 0);
-    breaking_on_failure([&] { device.run(call, *this); });
-    return follow(std::move(recorded), call.stream, call.operation);
+    compare_on_device(call, transport);
+    RecordedCall recorded = record_on_device(call, transport, 0);
+    breaking_on_failure([&] { transport.run(call, *this); });
+    if (is_nccl) return follow(std::move(recorded), call.stream, call.operation);
+    return recorded.end();  // it is queued
   }
+  if (!is_nccl)
+    throw UsageError{fmt::format("{}.{} inside an NcclGroup, but the transport '{}' carries it",
+                                 name_, to_string(call.operation), transport.name()),
+                     "issue the call outside the NcclGroup"};
   if (call.rows != 1 && size_ > 1)
     throw UsageError{
         fmt::format("{}.{} along an axis other than the first inside an NcclGroup", name_,
                     to_string(call.operation)),
         "issue the call outside the NcclGroup: it consists of a collective and a copy"};
-  device.validate(call);
+  transport.validate(call);
   runtime_->batch.reserve_memory(call, *this);
   runtime_->batch.defer({call, *this, connection_->group.place, nullptr});
 }
 
-void CallDispatcher::start_on_device(const Call& call, AsyncOperation& operation) {
-  Call on_own_stream = call;  // NCCL gets the call on this stream
-  if (connection_->guard().compares_on_device)
-    on_own_stream.stream = connection_->device()->stream();
-  compare_on_device(on_own_stream);
-  breaking_on_failure([&] { operation.pending = connection_->device()->start(call); });
-  watch_own_stream(call.operation);
+void CallDispatcher::start_on_device(const Call& call, Transport& transport,
+                                     AsyncOperation& operation) {
+  const bool is_nccl = &transport == connection_->device();
+  Call compared = call;  // NCCL gets the call on the group's own stream
+  if (is_nccl && connection_->guard().compares_on_device)
+    compared.stream = connection_->device()->stream();
+  compare_on_device(compared, transport);
+  breaking_on_failure([&] { operation.pending = transport.start(call); });
+  if (is_nccl) watch_own_stream(call.operation);
 }
 
 // The event of an asynchronous operation belongs to the thread that uses the mesh, so the watch
@@ -134,9 +151,9 @@ CallDispatcher::Comparison CallDispatcher::start_comparison(const Call& call) {
   return {std::move(point), of_call.start_comparison(call, {})};
 }
 
-void CallDispatcher::compare_on_device(const Call& call) {
+void CallDispatcher::compare_on_device(const Call& call, const Transport& transport) {
   if (!connection_->guard().compares_on_device) return;
-  if (call.rows == 1) connection_->device()->validate(call);  // before the others are waited for
+  if (call.rows == 1) transport.validate(call);  // before the others are waited for
   finish(start_comparison(call));
 }
 
@@ -150,8 +167,9 @@ RecordedCall CallDispatcher::issue(const DeferredCall& deferred) {
   const std::shared_ptr<AsyncOperation>& operation = deferred.operation();
   const CallRanges::ShownCall range{runtime_->ranges(), name_, call.operation};
   if (operation == nullptr) {
-    RecordedCall recorded = record_on_device(call, 0);
-    breaking_on_failure([&] { connection_->device()->run(call, *this); });
+    DeviceTransport& device = *connection_->device();
+    RecordedCall recorded = record_on_device(call, device, 0);
+    breaking_on_failure([&] { device.run(call, *this); });
     return recorded;
   }
   operation->is_deferred = false;
@@ -168,12 +186,13 @@ void CallDispatcher::follow(RecordedCall recorded, StreamRef stream, Operation o
       watch != nullptr ? watch->note(connection_, operation) : IssuedOnDevice{});
 }
 
-RecordedCall CallDispatcher::record_on_device(const Call& call, std::uint64_t bits) {
+RecordedCall CallDispatcher::record_on_device(const Call& call, const Transport& transport,
+                                              std::uint64_t bits) {
   const bool is_message = is_point_to_point(call.operation);
   return {connection_->recordings.device,
           describe_completely(call),
           is_message ? 0 : connection_->next_device_call(),
-          record::Carrier::nccl,
+          transport.carrier(),
           record::State::inside,
           bits};
 }

@@ -28,9 +28,11 @@ std::vector<std::int64_t> times(const std::vector<std::int64_t>& values, std::in
 
 }  // namespace
 
-Blocks scaled(const Blocks& blocks, std::size_t units) {
-  const auto factor = static_cast<std::int64_t>(units);
-  return {times(blocks.counts(), factor), times(blocks.displacements(), factor)};
+Blocks scaled(const Blocks& blocks, std::size_t of_element, std::size_t of_leaf) {
+  const auto factor = static_cast<std::int64_t>(blocks.rows() == 0 ? of_element : of_leaf);
+  return {{times(blocks.counts(), factor), times(blocks.displacements(), factor)},
+          blocks.rows(),
+          factor};
 }
 
 void require_complex(ReduceOp op) {

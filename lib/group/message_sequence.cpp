@@ -38,7 +38,7 @@ Transport* carrier_of(const Connection& connection) { return connection.host().f
 
 RANKMESH_PRIVATE_API std::unique_ptr<Pending> SequenceMessages::start(Call call) const {
   call.is_async = true;
-  call.family = family_;
+  call.name_index = name_index_;
   Transport& transport = *carrier_of(*connection_);
   RecordedCall recorded{
       connection_->recordings.host, describe_completely(call), 0,

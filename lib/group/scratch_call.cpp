@@ -12,13 +12,19 @@ namespace {
 // block along an axis. Places are in bytes. For 2 members A and B and blocks of 3 rows:
 //   array:  A0 B0 A1 B1 A2 B2      packed:  A0 A1 A2 B0 B1 B2
 template <class Use>
-void for_each_piece(const Call& call, std::int64_t size, Use&& use) {
-  const std::int64_t block = gathers(call.operation) ? call.in.bytes() : call.out.bytes();
-  const std::int64_t piece = block / call.rows;
-  for (std::int64_t member = 0; member < size; ++member)
-    for (std::int64_t row = 0; row < call.rows; ++row)
-      use((row * size + member) * piece, member * block + row * piece,
+void for_each_piece(const ConstBuffer& array, const Blocks* blocks, std::int64_t rows,
+                    std::int64_t size, Use&& use) {
+  const std::int64_t equal = array.count / size;
+  for (std::int64_t k = 0; k < size; ++k) {
+    const ConstBuffer block = blocks != nullptr
+                                  ? block_of(array, blocks, static_cast<std::size_t>(k))
+                                  : array.slice(k * equal, equal);
+    const std::int64_t packed = block.data - array.data;
+    const std::int64_t piece = block.bytes() / rows;
+    for (std::int64_t row = 0; piece != 0 && row < rows; ++row)
+      use(row * (array.bytes() / rows) + packed / rows, packed + row * piece,
           static_cast<std::size_t>(piece));
+  }
 }
 
 }  // namespace
@@ -32,17 +38,17 @@ ScratchCall::ScratchCall(const Call& call, RankInGroup self, std::int64_t size)
   plain_.rows = 1;
   plain_.in.window = nullptr;  // scratch memory is not symmetric
   plain_.out.window = nullptr;
-  if (call.rows != 1) {
-    if (scatters(call.operation) && has_input(call.operation, call.root == self)) {
-      blocks_.resize(static_cast<std::size_t>(call.in.bytes()));
-      for_each_piece(call, size, [&](std::int64_t whole, std::int64_t packed, std::size_t bytes) {
-        std::memcpy(blocks_.data() + packed, call.in.data + whole, bytes);
-      });
-      plain_.in.data = blocks_.data();
-    } else if (gathers(call.operation) && has_result_) {
-      blocks_.resize(static_cast<std::size_t>(call.out.bytes()));
-      plain_.out.data = blocks_.data();
-    }
+  if (rows_in(call) > 1 && has_input(call.operation, call.root == self)) {
+    in_blocks_.resize(static_cast<std::size_t>(call.in.bytes()));
+    for_each_piece(call.in, call.in_blocks, rows_in(call), size,
+                   [&](std::int64_t at, std::int64_t packed, std::size_t bytes) {
+                     std::memcpy(in_blocks_.data() + packed, call.in.data + at, bytes);
+                   });
+    plain_.in.data = in_blocks_.data();
+  }
+  if (rows_out(call) > 1 && has_result_) {
+    out_blocks_.resize(static_cast<std::size_t>(call.out.bytes()));
+    plain_.out.data = out_blocks_.data();
   }
   if (is_narrow_float(call.in.type) && reduces(call.operation)) widen_all();
 }
@@ -69,10 +75,11 @@ void ScratchCall::widen_all() {
 void ScratchCall::finish() {
   if (plain_.out.type != original_.out.type)
     return narrow(original_.out.type, out_, original_.out.data);
-  if (plain_.out.data == original_.out.data) return;
-  for_each_piece(original_, size_, [&](std::int64_t whole, std::int64_t packed, std::size_t bytes) {
-    std::memcpy(original_.out.data + whole, blocks_.data() + packed, bytes);
-  });
+  if (out_blocks_.empty()) return;
+  for_each_piece(original_.out.as_input(), original_.out_blocks, rows_out(original_), size_,
+                 [&](std::int64_t at, std::int64_t packed, std::size_t bytes) {
+                   std::memcpy(original_.out.data + at, out_blocks_.data() + packed, bytes);
+                 });
 }
 
 }  // namespace rankmesh::detail

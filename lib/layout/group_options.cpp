@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "rankmesh/layout/group_options.hpp"
 
+#include <type_traits>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include "detail/option_fields.hpp"
 
 namespace rankmesh {
 
@@ -14,31 +18,21 @@ bool GroupOptions::can_share(const GroupOptions& other) const {
 }
 
 std::string GroupOptions::to_string() const {
+  const GroupOptions usual;
   std::vector<std::string> parts;
-  const auto flag = [&](std::string_view name, bool value) {
-    if (value) parts.emplace_back(name);
-  };
-  const auto number = [&](std::string_view name, const std::optional<int>& value) {
-    if (value) parts.push_back(fmt::format("{}={}", name, *value));
-  };
-  if (!split_from.empty()) parts.push_back("split_from=" + split_from);
-  flag("share_resources", share_resources);
-  if (ranks_per_id != GroupOptions{}.ranks_per_id)
-    parts.push_back(fmt::format("ranks_per_id={}", ranks_per_id));
-  flag("lazy", lazy);
-  if (!blocking) parts.emplace_back("blocking=false");
-  if (priority != 0) parts.push_back(fmt::format("priority={}", priority));
-  number("min_ctas", min_ctas);
-  number("max_ctas", max_ctas);
-  number("cga_cluster_size", cga_cluster_size);
-  number("traffic_class", traffic_class);
-  number("cta_policy", cta_policy);
-  number("nvls_ctas", nvls_ctas);
-  number("graph_usage_mode", graph_usage_mode);
-  if (warm_up_bytes != 0) parts.push_back(fmt::format("warm_up_bytes={}", warm_up_bytes));
-  number("timeout", timeout);
-  if (!duplicates.empty())
-    parts.push_back(fmt::format("duplicates={}", fmt::join(duplicates, "+")));
+  detail::visit_options([&](const char* key, auto member, std::int64_t) {
+    const auto& value = this->*member;
+    using Value = std::remove_cvref_t<decltype(value)>;
+    if (value == usual.*member) return;
+    if constexpr (std::is_same_v<Value, bool>)
+      parts.push_back(value ? key : fmt::format("{}=false", key));
+    else if constexpr (std::is_same_v<Value, std::optional<int>>)
+      parts.push_back(fmt::format("{}={}", key, *value));
+    else if constexpr (std::is_same_v<Value, std::vector<std::string>>)
+      parts.push_back(fmt::format("{}={}", key, fmt::join(value, "+")));
+    else
+      parts.push_back(fmt::format("{}={}", key, value));
+  });
   return fmt::format("{}", fmt::join(parts, ","));
 }
 

@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 
 #include <fmt/format.h>
 
+#include "rankmesh/base/detail/parse.hpp"
 #include "rankmesh/base/error.hpp"
 
 namespace rankmesh::detail {
@@ -25,10 +25,7 @@ std::string_view stripped(std::string_view text) {
 std::vector<Line> lines_of(std::string_view text) {
   std::vector<Line> lines;
   std::int64_t number = 0;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    std::string_view line = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
+  for (std::string_view line : split(text, '\n')) {
     ++number;
     line = stripped(line.substr(0, line.find('#')));
     if (!line.empty()) lines.push_back({line, number});
@@ -54,13 +51,12 @@ bool equals_ignoring_case(std::string_view a, std::string_view b) {
 
 std::int64_t number_in(std::string_view text, std::string_view what, std::int64_t least,
                        std::int64_t most, std::string_view origin, std::int64_t line) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || value < least || value > most)
+  const auto value = parse_number(text);
+  if (!value || *value < least || *value > most)
     refuse(origin, line,
            fmt::format("{} must be a number from {} to {}, got '{:.40}'", what, least, most, text),
            "write decimal digits only");
-  return value;
+  return *value;
 }
 
 void refuse(std::string_view origin, std::int64_t line, std::string_view reason,

@@ -9,6 +9,7 @@
 
 #include "detail/device_tree.hpp"
 #include "detail/input.hpp"
+#include "rankmesh/base/detail/parse.hpp"
 
 namespace rankmesh::detail {
 namespace {
@@ -52,20 +53,8 @@ struct Matrix {
 
 // The columns end before "CPU Affinity".
 std::vector<std::string> columns_of(std::string_view line) {
-  std::vector<std::string> columns;
-  for (const std::string_view word : words_of(line.substr(0, line.find("CPU Affinity"))))
-    columns.emplace_back(word);
-  return columns;
-}
-
-std::vector<std::string_view> fields_of(std::string_view text) {
-  std::vector<std::string_view> fields;
-  while (true) {
-    const std::size_t tab = std::min(text.find('\t'), text.size());
-    fields.push_back(text.substr(0, tab));
-    if (tab == text.size()) return fields;
-    text.remove_prefix(tab + 1);
-  }
+  const auto words = words_of(line.substr(0, line.find("CPU Affinity")));
+  return {words.begin(), words.end()};
 }
 
 void add_row(Matrix& matrix, std::string_view text, std::string_view origin, std::int64_t line) {
@@ -86,7 +75,7 @@ void add_row(Matrix& matrix, std::string_view text, std::string_view origin, std
   // nvidia-smi separates them by tabs; copies of its output may have blanks.
   std::string numa;
   std::vector<std::string_view> fields = words;
-  if (text.find('\t') != text.npos) fields = fields_of(text);
+  if (text.find('\t') != text.npos) fields = split(text, '\t');
   if (fields.size() >= count + 3) numa = stripped(fields[count + 2]);
   matrix.cells.push_back(std::move(cells));
   matrix.numa.push_back(std::move(numa));

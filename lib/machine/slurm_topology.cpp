@@ -8,6 +8,7 @@
 #include "detail/data.hpp"
 #include "detail/input.hpp"
 #include "detail/network_builder.hpp"
+#include "rankmesh/base/detail/parse.hpp"
 
 namespace rankmesh::detail {
 namespace {
@@ -84,13 +85,8 @@ ConfLine conf_line(std::string_view text, std::string_view origin, std::int64_t 
 std::vector<std::int64_t> read_sizes(std::string_view text, std::string_view origin,
                                      std::int64_t line) {
   std::vector<std::int64_t> sizes;
-  while (true) {
-    const std::size_t comma = std::min(text.find(','), text.size());
-    sizes.push_back(
-        number_in(stripped(text.substr(0, comma)), "a block size", 1, most_hosts, origin, line));
-    if (comma == text.size()) break;
-    text.remove_prefix(comma + 1);
-  }
+  for (const std::string_view size : split(text, ','))
+    sizes.push_back(number_in(stripped(size), "a block size", 1, most_hosts, origin, line));
   require_sizes(sizes, origin, line);
   return sizes;
 }

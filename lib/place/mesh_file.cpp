@@ -4,10 +4,13 @@
 #include <algorithm>
 #include <optional>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include "layout/detail/option_fields.hpp"
 
 namespace rankmesh {
 namespace {
@@ -30,6 +33,12 @@ std::string quoted(std::string_view text) {
   return result + '"';
 }
 
+std::vector<std::string> quoted(const std::vector<std::string>& texts) {
+  std::vector<std::string> result;
+  for (const std::string& text : texts) result.push_back(quoted(text));
+  return result;
+}
+
 std::string line(std::string_view key, std::string_view text) {
   return text.empty() ? "" : fmt::format("{} = {}\n", key, quoted(text));
 }
@@ -46,8 +55,7 @@ std::string routes_line(const std::string& text) {
 
 std::string list(std::string_view key, const std::vector<std::string>& texts) {
   if (texts.empty()) return "";
-  std::vector<std::string> items;
-  for (const std::string& text : texts) items.push_back(quoted(text));
+  const std::vector<std::string> items = quoted(texts);
   std::string short_form = fmt::format("{} = [{}]\n", key, fmt::join(items, ", "));
   if (short_form.size() <= 80) return short_form;
   return fmt::format("{} = [\n  {},\n]\n", key, fmt::join(items, ",\n  "));
@@ -72,30 +80,19 @@ std::string header(std::string_view name, const std::vector<MeshSpec::Grid>& gri
 std::string options_as_toml(const GroupOptions& options) {
   const GroupOptions usual;
   std::string text;
-  const auto number = [&](std::string_view key, const std::optional<int>& value) {
-    if (value) text += fmt::format("{} = {}\n", key, *value);
-  };
-  if (!options.split_from.empty())
-    text += fmt::format("split_from = {}\n", quoted(options.split_from));
-  if (options.share_resources) text += "share_resources = true\n";
-  if (options.ranks_per_id != usual.ranks_per_id)
-    text += fmt::format("ranks_per_id = {}\n", options.ranks_per_id);
-  if (options.lazy) text += "lazy = true\n";
-  if (!options.blocking) text += "blocking = false\n";
-  if (options.priority != usual.priority) number("priority", options.priority);
-  number("min_ctas", options.min_ctas);
-  number("max_ctas", options.max_ctas);
-  number("cga_cluster_size", options.cga_cluster_size);
-  number("traffic_class", options.traffic_class);
-  number("cta_policy", options.cta_policy);
-  number("nvls_ctas", options.nvls_ctas);
-  number("graph_usage_mode", options.graph_usage_mode);
-  if (options.warm_up_bytes != usual.warm_up_bytes)
-    text += fmt::format("warm_up_bytes = {}\n", options.warm_up_bytes);
-  number("timeout", options.timeout);
-  std::vector<std::string> keys;
-  for (const std::string& key : options.duplicates) keys.push_back(quoted(key));
-  if (!keys.empty()) text += fmt::format("duplicates = [{}]\n", fmt::join(keys, ", "));
+  detail::visit_options([&](const char* key, auto member, std::int64_t) {
+    const auto& value = options.*member;
+    using Value = std::remove_cvref_t<decltype(value)>;
+    if (value == usual.*member) return;
+    if constexpr (std::is_same_v<Value, std::string>)
+      text += line(key, value);
+    else if constexpr (std::is_same_v<Value, std::optional<int>>)
+      text += fmt::format("{} = {}\n", key, *value);
+    else if constexpr (std::is_same_v<Value, std::vector<std::string>>)
+      text += fmt::format("{} = [{}]\n", key, fmt::join(quoted(value), ", "));
+    else
+      text += fmt::format("{} = {}\n", key, value);
+  });
   return text;
 }
 

@@ -11,6 +11,7 @@
 
 #include "detail/findings.hpp"
 #include "detail/sentences.hpp"
+#include "record/matching.hpp"
 
 namespace rankmesh::record::detail {
 namespace {
@@ -156,7 +157,7 @@ std::string numbers_text(const Evidence& evidence, const Roots& roots) {
   return fmt::format(" {} made {} in this group of {}, {} has made {}.",
                      capital(name_ranks(evidence.job, {&root, 1})),
                      count_text(*member->last(), "call"),
-                     group_name(evidence.job.record(waiter), *call),
+                     family_of(evidence.job.record(waiter), *call),
                      name_ranks(evidence.job, {&waiter, 1}), call->number);
 }
 

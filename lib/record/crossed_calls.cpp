@@ -45,14 +45,14 @@ Finding crossed_finding(const Job& job, const Order& a, const Order& b) {
   Finding finding{.kind = Finding::Kind::circle, .severity = Finding::Severity::warning};
   finding.ranks = ranks_of(job, std::vector{a.node, b.node});
   const RankSet rank_a = ranks_of(job, {&a.node, 1}), rank_b = ranks_of(job, {&b.node, 1});
-  finding.steps = {{rank_a, call_text(record_a, *a.first), rank_b},
-                   {rank_b, call_text(record_b, *b.first), rank_a}};
+  finding.steps = {{rank_a, to_string(record_a, *a.first), rank_b},
+                   {rank_b, to_string(record_b, *b.first), rank_a}};
   finding.text = fmt::format(
       "Two ranks have issued the same calls on device memory in different orders: {} issued {}, "
       "then {}; {} issued {}, then {}. On one stream, or if the device cannot run both calls at "
       "once, these calls wait for each other.",
-      name_ranks(job, {&a.node, 1}), call_text(record_a, *a.first), call_text(record_a, *a.second),
-      name_ranks(job, {&b.node, 1}), call_text(record_b, *b.first), call_text(record_b, *b.second));
+      name_ranks(job, {&a.node, 1}), to_string(record_a, *a.first), to_string(record_a, *a.second),
+      name_ranks(job, {&b.node, 1}), to_string(record_b, *b.first), to_string(record_b, *b.second));
   return finding;
 }
 

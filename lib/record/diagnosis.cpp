@@ -22,7 +22,7 @@ const Call* blocked_call(const Evidence& evidence, std::size_t node) {
 
 std::string wait_text(const Evidence& evidence, std::size_t node) {
   const Record& record = evidence.job.record(node);
-  if (const Call* const call = blocked_call(evidence, node)) return call_text(record, *call);
+  if (const Call* const call = blocked_call(evidence, node)) return to_string(record, *call);
   if (evidence.graph.nodes[node].activity == Activity::wait) return record.wait->text;
   return doing(record, nullptr);
 }
@@ -87,7 +87,7 @@ RankActivity activity_of(const Evidence& evidence, std::size_t node) {
   const Call* const call = state.call == none ? nullptr : &record.calls[state.call];
   switch (state.activity) {
     case Activity::call:
-      activity.text = "in " + call_text(record, *call);
+      activity.text = "in " + to_string(record, *call);
       activity.since = call->begin;
       break;
     case Activity::wait:
@@ -96,7 +96,7 @@ RankActivity activity_of(const Evidence& evidence, std::size_t node) {
       break;
     case Activity::outside:
       activity.text = record.calls.empty() ? "outside rankmesh, no call was made"
-                                           : "outside rankmesh since " + call_text(record, *call);
+                                           : "outside rankmesh since " + to_string(record, *call);
       if (call != nullptr) activity.since = call->end;
       break;
     default:

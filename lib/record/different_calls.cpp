@@ -9,6 +9,7 @@
 
 #include "detail/findings.hpp"
 #include "detail/sentences.hpp"
+#include "record/matching.hpp"
 
 namespace rankmesh::record::detail {
 namespace {
@@ -58,7 +59,7 @@ std::vector<Camp> camps_of(const Job& job, const JobGroup& group, std::uint64_t 
 }
 
 std::string call_without_number(const Record& record, const Call& call) {
-  return rankmesh::to_string(call.descriptor, group_name(record, call));
+  return rankmesh::to_string(call.descriptor, family_of(record, call));
 }
 
 // Says that a camp is one call ahead of or behind the largest camp, if the next calls show it.
@@ -89,7 +90,7 @@ Finding finding_of(const Job& job, Merged& merged) {
   Finding finding{.kind = Finding::Kind::different_calls, .severity = Finding::Severity::error};
   const Difference& first = *merged.first;
   const Camp& most = first.camps.front();
-  const std::string name = group_name(job.record(most.nodes.front()), *most.call);
+  const std::string name = family_of(job.record(most.nodes.front()), *most.call);
   std::vector<std::string> parts;
   std::vector<std::size_t> all;
   for (std::size_t c = 0; c < first.camps.size(); ++c) {
@@ -98,7 +99,7 @@ Finding finding_of(const Job& job, Merged& merged) {
     const Camp& camp = first.camps[c];
     const Record& record = job.record(camp.nodes.front());
     all.insert(all.end(), nodes.begin(), nodes.end());
-    finding.steps.push_back({ranks_of(job, nodes), call_text(record, *camp.call), {}});
+    finding.steps.push_back({ranks_of(job, nodes), to_string(record, *camp.call), {}});
     if (c < 4)
       parts.push_back(fmt::format("{} called {}{}", name_ranks(job, nodes),
                                   call_without_number(record, *camp.call),
@@ -134,7 +135,7 @@ std::vector<Finding> different_calls(const Job& job, const std::vector<Differenc
   for (const Difference& difference : differences) {
     std::string key = fmt::format("{}", difference.number);
     for (const Camp& camp : difference.camps)
-      key += "|" + call_text(job.record(camp.nodes.front()), *camp.call);
+      key += "|" + to_string(job.record(camp.nodes.front()), *camp.call);
     const auto [at, is_new] = by_text.try_emplace(key);
     Merged& merged = at->second;
     if (is_new) {

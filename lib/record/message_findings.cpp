@@ -35,8 +35,8 @@ std::optional<Finding> size_finding(const Job& job, const StreamKey& key, const 
     if (receive.descriptor.operation() != Operation::recv ||
         has_equal_size(send.descriptor, receive.descriptor))
       continue;
-    const std::string sends = call_text(job.record(key.sender), send);
-    const std::string receives = call_text(job.record(key.receiver), receive);
+    const std::string sends = to_string(job.record(key.sender), send);
+    const std::string receives = to_string(job.record(key.receiver), receive);
     Finding finding{.kind = Finding::Kind::message, .severity = Finding::Severity::error};
     finding.steps = {end_step(job, key.sender, sends), end_step(job, key.receiver, receives)};
     finding.text =
@@ -61,7 +61,7 @@ std::optional<Finding> left_over(const Job& job, const StreamKey& key, const Str
   using enum Severity;
   Finding finding{.kind = Finding::Kind::message,
                   .severity = call.is_over() || call.is_async ? warning : error};
-  const std::string text = call_text(job.record(node), call);
+  const std::string text = to_string(job.record(node), call);
   const std::string does = doing(job.record(other), nullptr);
   finding.steps = {end_step(job, node, text), end_step(job, other, does)};
   const std::size_t count = calls.size() - first;
@@ -79,7 +79,7 @@ std::string instead(const Evidence& evidence, const MessageEnd& end) {
   const Job& job = evidence.job;
   const std::size_t other = end.is_send ? end.key.receiver : end.key.sender;
   const Call* const call = blocked_call(evidence, other);
-  return call == nullptr ? "" : fmt::format("; it is in {}", call_text(job.record(other), *call));
+  return call == nullptr ? "" : fmt::format("; it is in {}", to_string(job.record(other), *call));
 }
 
 // A message of other calls between the same ranks that has no receive: its tag or group may be
@@ -93,7 +93,7 @@ std::string unreceived(const Evidence& evidence, const MessageEnd& end) {
       if (sent.is_send && sent.key.receiver == end.key.receiver && sent.key != end.key &&
           evidence.messages.match_of(evidence.job, sent, i) == Messages::Match::not_made)
         return fmt::format(" The sender has called {}, which has no receive.",
-                           call_text(record, record.calls[i]));
+                           to_string(record, record.calls[i]));
   }
   return "";
 }
@@ -113,7 +113,7 @@ std::optional<Finding> stuck_message(const Evidence& evidence, std::size_t node,
   Finding finding{.kind = Finding::Kind::message,
                   .severity = circle == Circle::certain ? error : warning};
   const Call& call = job.record(node).calls[state.call];
-  const std::string text = call_text(job.record(node), call);
+  const std::string text = to_string(job.record(node), call);
   finding.steps = {end_step(job, node, text), end_step(job, other, wait_text(evidence, other))};
   finding.text = capital(fmt::format(
       "{} is in {}, but {} has not called the matching {}{}.{}", name_one(job, node), text,

@@ -3,15 +3,14 @@
 
 #include <fmt/format.h>
 
+#include "record/matching.hpp"
+
 namespace rankmesh::record {
 
 std::string to_string(const Record& record, const Call& call) {
-  const Group& group = record.groups.at(call.group);
-  const std::size_t family = call.descriptor.family();
-  const std::string name =
-      family < group.names.size() ? group.names[family] : std::string{"(unknown group)"};
-  std::string text = rankmesh::to_string(call.descriptor, name);
-  if (call.number != 0) text += fmt::format(", call {}", call.number);
+  std::string text = rankmesh::to_string(call.descriptor, family_of(record, call));
+  if (call.number != 0 && call.group < record.groups.size())
+    text += fmt::format(", call {}", call.number);
   return text;
 }
 

@@ -31,7 +31,7 @@ std::string_view verb_of(bool is_plural, std::string_view one, std::string_view 
 
 std::string text_of_last_call(const Record& record) {
   const Call& call = record.calls.back();
-  std::string text = call_text(record, call);
+  std::string text = to_string(record, call);
   if (call.state == State::failed) text += ", which failed";
   if (call.is_cancelled) text += ", which was cancelled";
   if (!call.is_over() && call.is_async) return "it issued " + text;
@@ -63,20 +63,8 @@ std::string name_ranks(const Job& job, std::span<const std::size_t> nodes) {
   return text;
 }
 
-std::string group_name(const Record& record, const Call& call) {
-  if (call.group >= record.groups.size()) return "(unknown group)";
-  const std::vector<std::string>& names = record.groups[call.group].names;
-  const std::size_t family = call.descriptor.family();
-  return family < names.size() ? names[family] : "(unknown group)";
-}
-
-std::string call_text(const Record& record, const Call& call) {
-  if (call.group < record.groups.size()) return record::to_string(record, call);
-  return rankmesh::to_string(call.descriptor, "(unknown group)");
-}
-
 std::string short_call_text(const Record& record, const Call& call) {
-  std::string text = call_text(record, call);
+  std::string text = to_string(record, call);
   if (call.number == 0) return text;  // the other member and the tag say which message it is
   return fmt::format("{}, call {}", text.substr(0, text.find('(')), call.number);
 }
@@ -106,7 +94,7 @@ std::string doing(const Record& record, const Call* blocked, bool is_plural) {
   }
   std::string where = "outside rankmesh, before any call";
   if (blocked != nullptr)
-    where = "in " + call_text(record, *blocked);
+    where = "in " + to_string(record, *blocked);
   else if (record.wait)
     where = "in " + record.wait->text;
   else if (!record.calls.empty())

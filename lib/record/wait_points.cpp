@@ -29,7 +29,7 @@ std::size_t awaited_call(const Record& record) {
   for (std::size_t i = 0; i < record.calls.size(); ++i) {
     const Call& call = record.calls[i];
     if (!call.is_async || !is_open(call) || call.group >= record.groups.size()) continue;
-    const std::string text = call_text(record, call);
+    const std::string text = to_string(record, call);
     const std::string start = text.substr(0, text.find('('));
     const bool has_start = record.wait->text.find(start) != std::string::npos;
     const bool has_own_number =

@@ -8,8 +8,7 @@ CallDescriptor describe_completely(const Call& call) {
   CallDescriptor descriptor = is_point_to_point(call.operation)
                                   ? describe_message(of_program)
                                   : describe(of_program, call.operation);
-  if (call.in.kind == MemoryKind::device || call.out.kind == MemoryKind::device)
-    descriptor.kind |= CallDescriptor::on_device;
+  if (call.is_on_device()) descriptor.kind |= CallDescriptor::on_device;
   return descriptor;
 }
 

@@ -27,15 +27,16 @@ constexpr int polls_per_look = 64;
 }  // namespace
 
 // A call that is compared.
-struct ExchangeGuard::Exchange {
+struct ExchangeGuard::ComparedCall {
   // What a member sends about its call.
   struct Announced {
     CallDescriptor call{};
     std::int64_t is_async = 0;
   };
-  enum class ExchangeStage : std::uint8_t { waits, exchanges_calls, exchanges_counts, is_complete };
+  // What is missing until the call is compared: its turn, the calls of the others, their counts.
+  enum class Missing : std::uint8_t { turn, calls, counts, nothing };
 
-  ExchangeStage stage = ExchangeStage::waits;
+  Missing missing = Missing::turn;
   std::uint64_t number = 0;
   Announced own;
   std::vector<Announced> all;       // one per member
@@ -49,13 +50,13 @@ struct ExchangeGuard::Exchange {
   }
 };
 
-class ExchangeGuard::PendingExchange final : public Pending {
+class ExchangeGuard::PendingComparison final : public Pending {
  public:
-  PendingExchange(ExchangeGuard& guard, std::shared_ptr<Exchange> exchange)
+  PendingComparison(ExchangeGuard& guard, std::shared_ptr<ComparedCall> exchange)
       : guard_{guard}, exchange_{std::move(exchange)} {}
   bool test() override {
     guard_.advance();
-    if (exchange_->stage == Exchange::ExchangeStage::is_complete) return true;
+    if (exchange_->missing == ComparedCall::Missing::nothing) return true;
     if (guard_.failure_ == nullptr) return false;
     guard_.has_thrown_ = true;
     std::rethrow_exception(guard_.failure_);
@@ -63,7 +64,7 @@ class ExchangeGuard::PendingExchange final : public Pending {
 
  private:
   ExchangeGuard& guard_;
-  std::shared_ptr<Exchange> exchange_;
+  std::shared_ptr<ComparedCall> exchange_;
 };
 
 ExchangeGuard::ExchangeGuard(const mpi::CommunicatorView& comm, GroupMembers members)
@@ -73,7 +74,7 @@ ExchangeGuard::ExchangeGuard(const mpi::CommunicatorView& comm, GroupMembers mem
 
 ExchangeGuard::~ExchangeGuard() {
   // MPI may still use the memory of an exchange that is not complete.
-  for (std::shared_ptr<Exchange>& exchange : queue_) {
+  for (std::shared_ptr<ComparedCall>& exchange : queue_) {
     if (exchange->request == MPI_REQUEST_NULL) continue;
     const CallDescriptor& call = exchange->own.call;
     mpi::record_abandoned("the comparison of " + members_.text_of(call, exchange->number));
@@ -82,20 +83,20 @@ ExchangeGuard::~ExchangeGuard() {
 }
 
 bool ExchangeGuard::meet(const Call& call, bool is_async, Waiter& waiter) {
-  const std::shared_ptr<Exchange> exchange = begin(call, is_async, {});
-  waiter.finish(call, calls(), std::make_unique<PendingExchange>(*this, exchange));
+  const std::shared_ptr<ComparedCall> exchange = begin(call, is_async, {});
+  waiter.finish(call, calls(), std::make_unique<PendingComparison>(*this, exchange));
   return exchange->any_is_async();
 }
 
 std::unique_ptr<Pending> ExchangeGuard::start_comparison(const Call& call, Carry carry) {
-  return std::make_unique<PendingExchange>(*this, begin(call, true, std::move(carry)));
+  return std::make_unique<PendingComparison>(*this, begin(call, true, std::move(carry)));
 }
 
 // Adds a call. Local; the call may be destroyed afterwards.
-std::shared_ptr<ExchangeGuard::Exchange> ExchangeGuard::begin(const Call& call, bool is_async,
-                                                              Carry carry) {
+std::shared_ptr<ExchangeGuard::ComparedCall> ExchangeGuard::begin(const Call& call, bool is_async,
+                                                                  Carry carry) {
   mpi::require_not_finalised();
-  auto added = std::make_shared<Exchange>();
+  auto added = std::make_shared<ComparedCall>();
   added->number = ++calls();
   added->own = {describe_completely(call), is_async ? 1 : 0};
   added->carry = std::move(carry);
@@ -112,11 +113,11 @@ std::shared_ptr<ExchangeGuard::Exchange> ExchangeGuard::begin(const Call& call, 
 void ExchangeGuard::advance() {
   try {
     while (!queue_.empty() && failure_ == nullptr && step(*queue_.front())) {
-      const std::shared_ptr<Exchange> compared = queue_.front();
+      const std::shared_ptr<ComparedCall> compared = queue_.front();
       queue_.pop_front();
       if (compared->carry) compared->carry();
       compared->carry = nullptr;
-      compared->stage = Exchange::ExchangeStage::is_complete;
+      compared->missing = ComparedCall::Missing::nothing;
     }
     if (!queue_.empty() && failure_ == nullptr && ++polls_ % polls_per_look == 0)
       look_for_departed();
@@ -126,7 +127,7 @@ void ExchangeGuard::advance() {
 }
 
 // Continues one exchange, and returns whether the calls are compared.
-bool ExchangeGuard::step(Exchange& c) {
+bool ExchangeGuard::step(ComparedCall& c) {
   const auto members = static_cast<std::size_t>(comm_.size());
   const auto gather = [&](const void* from, std::size_t bytes, void* to) {
     const int count = static_cast<int>(bytes);
@@ -139,31 +140,31 @@ bool ExchangeGuard::step(Exchange& c) {
     check(MPI_Test(&c.request, &done, MPI_STATUS_IGNORE), "MPI_Test");
     return done != 0;
   };
-  using ExchangeStage = Exchange::ExchangeStage;
-  if (c.stage == ExchangeStage::waits) {
+  using Missing = ComparedCall::Missing;
+  if (c.missing == Missing::turn) {
     c.all.resize(members);
     gather(&c.own, sizeof c.own, c.all.data());
-    c.stage = ExchangeStage::exchanges_calls;
+    c.missing = Missing::calls;
   }
-  if (c.stage == ExchangeStage::exchanges_calls) {
+  if (c.missing == Missing::calls) {
     if (!has_ended()) return false;
     compare(c);
     if (c.own_words.empty()) return true;
     c.all_words.resize(c.own_words.size() * members);
     gather(c.own_words.data(), c.own_words.size() * sizeof(CallWord), c.all_words.data());
-    c.stage = ExchangeStage::exchanges_counts;
+    c.missing = Missing::counts;
   }
   if (!has_ended()) return false;
   compare_counts(c);
   return true;
 }
 
-void ExchangeGuard::compare(const Exchange& c) const {
-  for (const Exchange::Announced& other : c.all)
+void ExchangeGuard::compare(const ComparedCall& c) const {
+  for (const ComparedCall::Announced& other : c.all)
     if (!other.call.matches(c.own.call)) refuse_exchange(c);
 }
 
-void ExchangeGuard::compare_counts(const Exchange& c) const {
+void ExchangeGuard::compare_counts(const ComparedCall& c) const {
   const auto words = static_cast<std::int64_t>(c.own_words.size());
   const CallDescriptor& call = c.own.call;
   if (!all_block_counts_agree(call.operation(), static_cast<std::int64_t>(call.root()),
@@ -174,7 +175,7 @@ void ExchangeGuard::compare_counts(const Exchange& c) const {
     refuse_exchange(c);
 }
 
-void ExchangeGuard::refuse_exchange(const Exchange& c) const {
+void ExchangeGuard::refuse_exchange(const ComparedCall& c) const {
   std::vector<const std::byte*> words(c.all.size(), nullptr);
   if (!c.all_words.empty())
     for (std::size_t k = 0; k < words.size(); ++k)
@@ -194,7 +195,7 @@ void ExchangeGuard::refuse_exchange(const Exchange& c) const {
 void ExchangeGuard::look_for_departed() {
   receive_notes();
   if (failure_ != nullptr) return;
-  const Exchange& first = *queue_.front();
+  const ComparedCall& first = *queue_.front();
   std::vector<std::string> calls(departures_.size());
   bool has_failed = false;
   bool is_missed = false;

@@ -14,7 +14,7 @@ namespace rankmesh::detail {
 
 std::string GroupMembers::text_of(const CallDescriptor& call, std::uint64_t number,
                                   const std::string& counts) const {
-  return fmt::format("{}, call {}", to_string(call, name_of(call.family()), counts), number);
+  return fmt::format("{}, call {}", to_string(call, name_of(call.name_index()), counts), number);
 }
 
 std::string GroupMembers::text_of_departure(std::uint64_t calls, std::string_view why) const {
@@ -29,8 +29,8 @@ std::string GroupMembers::list(const std::vector<std::string>& calls,
   std::iota(order.begin(), order.end(), 0);
   std::vector<std::pair<Rank, std::string>> texts;
   if (counts != nullptr) {
-    // The texts shall be listed by falling number of conflicts. On a tie, list_texts() moves the
-    // text that it gets first to the end, so it gets the one with the fewest conflicts first.
+    // The text with the most conflicts comes first. list_texts() puts the first text of a tie last,
+    // so the text with the fewest conflicts is rotated to the front.
     std::ranges::sort(order, std::greater{}, [&](std::size_t k) {
       return std::pair{counts->conflicts(k), k};
     });

@@ -93,9 +93,8 @@ class GuardedTransport::GuardedCall final : public Pending {
   bool was_cancelled_ = false;
 };
 
-// Operations with one buffer do not use the other one.
 detail::CallGuard* GuardedTransport::guard_of(const Call& call) const {
-  if (call.in.kind == MemoryKind::device || call.out.kind == MemoryKind::device) return nullptr;
+  if (call.is_on_device()) return nullptr;
   return is_point_to_point(call.operation) ? messages_ : collectives_;
 }
 
@@ -106,7 +105,7 @@ void GuardedTransport::run(const Call& call, Waiter& waiter) {
   const bool is_message = is_point_to_point(call.operation);
   const std::uint64_t number = is_message ? 0 : guard->calls() + 1;
   detail::PublishedCall published{waiter, call, number, carrier()};
-  const bool starts = guard->meet(call, has_deadline_, waiter);
+  const bool starts = guard->meet(call, polls_, waiter);
   published.enter(!starts);
   if (starts) {
     Call started = call;

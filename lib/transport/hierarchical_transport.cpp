@@ -28,10 +28,6 @@ constexpr int polls_per_note = 64;
 // A step in shared memory carries at least one element of each block.
 constexpr std::size_t largest_row = 4096;
 
-bool is_on_host(const Call& call) {
-  return call.in.kind == MemoryKind::host && call.out.kind == MemoryKind::host;
-}
-
 bool has_row(const Call& call, int members) {
   const levels::Plan* plan = levels::plan_of(call.operation);
   return !plan->has_blocks_of_members ||
@@ -83,7 +79,7 @@ HierarchicalTransport::HierarchicalTransport(mpi::CommunicatorView comm, Nodes n
           levels::Setting{std::move(nodes.shape), comm, inside_.get(), sizes})} {}
 
 bool HierarchicalTransport::supports(const Call& call) const {
-  if (levels::plan_of(call.operation) == nullptr || !is_on_host(call) || !call.is_plain())
+  if (levels::plan_of(call.operation) == nullptr || call.is_on_device() || !call.is_plain())
     return false;
   if (reduces(call.operation) && !detail::can_reduce(call.in.type)) return false;
   return has_row(call, setting_->shape.size());

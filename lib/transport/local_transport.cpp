@@ -87,9 +87,7 @@ class LocalTransport::MessageToItself final : public Pending {
 LocalTransport::LocalTransport() : inbox_{std::make_unique<shm::Inbox>()} {}
 LocalTransport::~LocalTransport() = default;
 
-bool LocalTransport::supports(const Call& call) const {
-  return call.in.kind == MemoryKind::host && call.out.kind == MemoryKind::host;
-}
+bool LocalTransport::supports(const Call& call) const { return !call.is_on_device(); }
 
 void LocalTransport::run(const Call& call, Waiter& waiter) {
   if (is_point_to_point(call.operation)) return run_message(call, waiter);

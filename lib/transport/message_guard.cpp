@@ -29,7 +29,7 @@ struct MessageGuard::MessageHeader {
   std::uint8_t type = 0;
   std::uint8_t receives = 0;  // 1 if this end receives, 2 if it has taken back a receive
   std::uint8_t on_device = 0;
-  std::uint32_t family = 0;
+  std::uint32_t name_index = 0;
   std::int64_t tag = 0;
   std::int64_t count = 0;
   std::uint64_t number = 0;  // of the receive among those of this end
@@ -116,7 +116,7 @@ std::shared_ptr<MessageGuard::Compared> MessageGuard::begin(const Call& call, Ca
     header.type = static_cast<std::uint8_t>(buffer.type);
     header.receives = receives ? 1 : 0;
     header.on_device = on_device ? 1 : 0;
-    header.family = call.family;
+    header.name_index = call.name_index;
     header.tag = on_device ? no_tag : call.tag;
     header.count = buffer.count;
     if (receives) header.number = ++receives_;
@@ -312,7 +312,7 @@ std::string MessageGuard::text_of(const MessageHeader& header, int member, int p
   const std::string tag =
       header.tag == no_tag ? ", device memory" : fmt::format(", tag {}", header.tag);
   return fmt::format("rank {}: {}.{}({} x {} {} rank {}{})", members_.names(rank(member)),
-                     members_.name_of(header.family),
+                     members_.name_of(header.name_index),
                      rankmesh::to_string(static_cast<Operation>(header.operation)), header.count,
                      rankmesh::to_string(static_cast<DataType>(header.type)),
                      header.receives != 0 ? "from" : "to", rank(peer).value(), tag);

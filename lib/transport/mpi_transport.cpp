@@ -105,9 +105,7 @@ MpiTransport::MpiTransport(const mpi::CommunicatorView& comm, std::int64_t large
       largest_count_{std::clamp<std::int64_t>(largest_count, 1, std::numeric_limits<int>::max())},
       is_foreign_{!mpi::returns_errors(comm.native())} {}
 
-bool MpiTransport::supports(const Call& call) const {
-  return call.in.kind == MemoryKind::host && call.out.kind == MemoryKind::host;
-}
+bool MpiTransport::supports(const Call& call) const { return !call.is_on_device(); }
 
 void MpiTransport::validate(const Call& call) const {
   if (call.has_blocks()) detail::require_int_blocks(call);

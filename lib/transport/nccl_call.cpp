@@ -133,7 +133,7 @@ class NcclIssue {
       case Operation::scatter:
         return scatter(root);
       case Operation::all_to_all:
-        return all_to_all();
+        return all_to_all(root);
       case Operation::send:
         return send(c.in, static_cast<int>(c.destination.value()));
       case Operation::recv:
@@ -159,54 +159,42 @@ class NcclIssue {
 
   void gather(int root) {
     const Call& c = call_;
-    if (gathers_as_one())
-      return check(
-          nccl_.Gather(c.in.data, c.out.data, count(c.in), in_.type, root, comm_.native(), stream_),
+    if (!gathers_as_one()) return blocks(root);
+    check(nccl_.Gather(c.in.data, c.out.data, count(c.in), in_.type, root, comm_.native(), stream_),
           "ncclGather");
-    grouped([&] {
-      send(c.in, root);
-      for (int r = 0; r < size_ && rank_ == root; ++r)
-        recv(c.out.slice(r * c.in.count, c.in.count), r);
-    });
   }
-
   void scatter(int root) {
     const Call& c = call_;
-    if (gathers_as_one())
-      return check(nccl_.Scatter(c.in.data, c.out.data, count(c.out), out_.type, root,
-                                 comm_.native(), stream_),
-                   "ncclScatter");
-    grouped([&] {
-      for (int r = 0; r < size_ && rank_ == root; ++r)
-        send(c.in.slice(r * c.out.count, c.out.count), r);
-      recv(c.out, root);
-    });
+    if (!gathers_as_one()) return blocks(root);
+    check(nccl_.Scatter(c.in.data, c.out.data, count(c.out), out_.type, root, comm_.native(),
+                        stream_),
+          "ncclScatter");
   }
-
-  void all_to_all() {
+  void all_to_all(int root) {
     const Call& c = call_;
     const std::int64_t n = c.in.count / size_;
-    if (nccl_.AlltoAll != nullptr)
-      return check(nccl_.AlltoAll(c.in.data, c.out.data, count(c.in.slice(0, n)), in_.type,
-                                  comm_.native(), stream_),
-                   "ncclAlltoAll");
-    grouped([&] {
-      for (int r = 0; r < size_; ++r) {
-        send(c.in.slice(r * n, n), r);
-        recv(c.out.slice(r * n, n), r);
-      }
-    });
+    if (nccl_.AlltoAll == nullptr) return blocks(root);
+    check(nccl_.AlltoAll(c.in.data, c.out.data, count(c.in.slice(0, n)), in_.type, comm_.native(),
+                         stream_),
+          "ncclAlltoAll");
   }
-
-  // Issues a v-form: one NCCL operation per block, in one group. Both ends omit empty blocks,
-  // because all members know the counts.
+  // Returns the block of a member in a buffer.
+  template <class B>
+  [[nodiscard]] B block(const B& buffer, const Blocks* blocks, Extent extent, int member) const {
+    if (blocks != nullptr || extent != Extent::blocks)
+      return block_of(buffer, blocks, static_cast<std::size_t>(member));
+    const std::int64_t n = buffer.count / size_;
+    return buffer.slice(member * n, n);
+  }
+  // Issues one NCCL operation per block, in one group. Both ends omit empty blocks, because all
+  // members know the counts.
   void blocks(int root) {
     const Call& c = call_;
+    const OperationFacts& facts = facts_of(c.operation);
     grouped([&] {
       for (int r = 0; r < size_; ++r) {
-        const auto k = static_cast<std::size_t>(r);
-        const ConstBuffer in = block_of(c.in, c.in_blocks, k);
-        const Buffer out = block_of(c.out, c.out_blocks, k);
+        const ConstBuffer in = block(c.in, c.in_blocks, facts.in, r);
+        const Buffer out = block(c.out, c.out_blocks, facts.out, r);
         switch (c.operation) {
           case Operation::all_gather:
             if (out.count > 0)

@@ -53,35 +53,9 @@ class StreamPending final : public Pending {
   std::uint64_t own_work_;
 };
 
-// An event in a stream that is being captured would become a part of the graph.
-std::unique_ptr<Pending> end_of_work(StreamRef stream, bool is_captured,
-                                     const std::shared_ptr<NcclContext>& context) {
-  if (is_captured) return nullptr;
-  return std::make_unique<StreamPending>(stream, nullptr, context);
-}
-
-bool is_capturing(StreamRef stream) {
-  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  device::check(cudaStreamIsCapturing(static_cast<cudaStream_t>(stream.native()), &status),
-                "cudaStreamIsCapturing");
-  return status != cudaStreamCaptureStatusNone;
-}
-
 bool is_default(StreamRef stream) {
   const void* native = stream.native();
   return native == nullptr || native == cudaStreamLegacy || native == cudaStreamPerThread;
-}
-
-bool is_device_call(const Call& call) {
-  return call.in.kind == MemoryKind::device || call.out.kind == MemoryKind::device;
-}
-
-// Makes the group's own stream wait for the work that the stream holds now.
-void order(StreamRef stream, StreamRef own_stream, NcclContext& context) {
-  device::Event before = context.take_event();
-  before.record(stream);
-  before.make_wait(own_stream);
-  context.give_back(std::move(before));
 }
 
 // From 2.27 to 2.30 at least, NCCL asks about an event in an operation outside of captures if
@@ -92,59 +66,85 @@ bool asks_beside_graphs(bool is_captured, const NcclContext& context) {
   return !is_captured && context.graphs.hold_any();
 }
 
-// Returns the call on another stream.
-Call moved_to(StreamRef stream, const Call& call) {
-  Call moved = call;
-  moved.stream = stream;
-  return moved;
+}  // namespace
+
+bool StreamTransport::supports(const Call& call) const {
+  return call.is_on_device() && !facts_of(call.operation).nccl.empty();
 }
 
-// Waits on the host for a stream. @param comm  Null for a group of one.
-void wait_for(StreamRef ref, const nccl::Communicator* comm, const std::string& group,
-              const Deadline& deadline) {
+StreamRef StreamTransport::stream() {
+  device::require_current(context_->claim.device());
+  if (stream_.native() == nullptr) stream_ = device::Stream::create(priority_);
+  return StreamRef{stream_};
+}
+
+std::unique_ptr<Pending> StreamTransport::start(const Call& call) {
+  return queue_after(call.stream, [&](StreamRef own) {
+    Call moved = call;
+    moved.stream = own;
+    issue(moved);
+  });
+}
+
+std::unique_ptr<Pending> StreamTransport::queue_after(StreamRef stream,
+                                                      const std::function<void(StreamRef)>& queue) {
+  (void)device::is_captured(stream);
+  const StreamRef own_stream = this->stream();
+  device::Event before = context_->take_event();
+  before.record(stream);
+  before.make_wait(own_stream);
+  context_->give_back(std::move(before));
+  // Copies of a group of one wait for nobody, so they need no order.
+  const std::uint64_t own_work =
+      comm_ == nullptr ? 0 : context_->note_own_work(own_stream.native(), group_);
+  queue(own_stream);
+  return std::make_unique<StreamPending>(own_stream, comm_, context_, own_work);
+}
+
+// An event in a stream that is being captured would become a part of the graph.
+std::unique_ptr<Pending> StreamTransport::end_of(StreamRef stream) {
+  if (is_capturing(stream)) return nullptr;
+  return std::make_unique<StreamPending>(stream, nullptr, context_);
+}
+
+bool StreamTransport::is_capturing(StreamRef stream) const {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  device::check(cudaStreamIsCapturing(static_cast<cudaStream_t>(stream.native()), &status),
+                "cudaStreamIsCapturing");
+  return status != cudaStreamCaptureStatusNone;
+}
+
+void StreamTransport::wait(StreamRef ref, const Deadline& deadline) {
   const device::Stream stream = device::Stream::adopt(static_cast<cudaStream_t>(ref.native()));
   const auto is_done = [&] {
     const bool done = stream.query();
-    if (comm != nullptr) (void)comm->is_ready();  // throws if the stream ended because of an error
+    if (comm_ != nullptr) (void)comm_->is_ready();  // throws if an error has ended the stream
     return done;
   };
   if (!poll_until(is_done, deadline))
     throw TimeoutError{
-        fmt::format("the work of '{}' on a stream did not end within {} s", group,
+        fmt::format("the work of '{}' on a stream did not end within {} s", group_,
                     deadline.seconds()),
         "a collective on the stream may wait for other members: check what they do, or "
         "end the collective with Mesh::abort()",
         {}};
 }
 
-}  // namespace
-
-StreamRef OwnStream::get() {
-  device::require_current(context_->claim.device());
-  if (stream_.native() == nullptr) stream_ = device::Stream::create(priority_);
-  return StreamRef{stream_};
-}
-
 NcclTransport::NcclTransport(std::unique_ptr<nccl::Communicator> comm, int rank, int size,
                              Deadline::Duration timeout, int priority,
                              std::shared_ptr<NcclContext> context, BootstrapReport report,
                              int least_compute_capability)
-    : comm_{std::move(comm)},
+    : StreamTransport{comm->name(), comm.get(), std::move(context), priority},
+      comm_{std::move(comm)},
       rank_{rank},
       size_{size},
       timeout_{timeout},
-      context_{std::move(context)},
-      stream_{context_, priority},
       report_{std::move(report)},
       least_compute_capability_{least_compute_capability} {
   context_->add(*comm_);
 }
 
 NcclTransport::~NcclTransport() { context_->forget(*comm_); }
-
-bool NcclTransport::supports(const Call& call) const {
-  return is_device_call(call) && !facts_of(call.operation).nccl.empty();
-}
 
 void NcclTransport::require_supported(const Call& call) const {
   detail::validate_nccl_call(call, context_->library, least_compute_capability_, size_);
@@ -198,23 +198,9 @@ void NcclTransport::issue(const Call& call) {
   });
 }
 
-std::unique_ptr<Pending> NcclTransport::start(const Call& call) {
-  return queue_after(call.stream, [&](StreamRef own) { issue(moved_to(own, call)); });
-}
-
-std::unique_ptr<Pending> NcclTransport::queue_after(StreamRef stream,
-                                                    const std::function<void(StreamRef)>& queue) {
-  (void)device::is_captured(stream);
-  const StreamRef own = stream_.get();
-  order(stream, own, *context_);
-  const std::uint64_t own_work = context_->note_own_work(own.native(), comm_->name());
-  queue(own);
-  return std::make_unique<StreamPending>(own, comm_.get(), context_, own_work);
-}
-
-std::unique_ptr<Pending> NcclTransport::end_of(StreamRef stream) {
+bool NcclTransport::is_capturing(StreamRef stream) const {
   const bool is_known = last_issue_.stream == stream.native();
-  return end_of_work(stream, is_known ? last_issue_.is_captured : is_capturing(stream), context_);
+  return is_known ? last_issue_.is_captured : StreamTransport::is_capturing(stream);
 }
 
 bool NcclTransport::is_registered(const std::byte* address) const {
@@ -222,10 +208,6 @@ bool NcclTransport::is_registered(const std::byte* address) const {
   return std::ranges::any_of(registered_, [&](std::span<const std::byte> memory) {
     return is_below(memory.data(), address) && !is_below(memory.data() + memory.size(), address);
   });
-}
-
-void NcclTransport::wait(StreamRef stream, const Deadline& deadline) {
-  wait_for(stream, comm_.get(), comm_->name(), deadline);
 }
 
 void NcclTransport::warm_up(float* scratch, std::int64_t largest, const device::Stream& stream,
@@ -270,11 +252,7 @@ void NcclTransport::warm_up_collectives(float* scratch, std::int64_t bytes, Stre
          .stream = stream});
 }
 
-bool LocalDeviceTransport::supports(const Call& call) const {
-  return is_device_call(call) && !facts_of(call.operation).nccl.empty();
-}
-
-void LocalDeviceTransport::copy(const Call& call) {
+void LocalDeviceTransport::issue(const Call& call) {
   const LocalCopy copy = local_copy(call);
   (void)device::is_captured(call.stream);
   if (copy.out.count == 0) return;
@@ -282,27 +260,6 @@ void LocalDeviceTransport::copy(const Call& call) {
       cudaMemcpyAsync(copy.out.data, copy.in.data, static_cast<std::size_t>(copy.out.bytes()),
                       cudaMemcpyDeviceToDevice, static_cast<cudaStream_t>(call.stream.native())),
       "cudaMemcpyAsync");
-}
-
-std::unique_ptr<Pending> LocalDeviceTransport::start(const Call& call) {
-  return queue_after(call.stream, [&](StreamRef own) { copy(moved_to(own, call)); });
-}
-
-std::unique_ptr<Pending> LocalDeviceTransport::queue_after(
-    StreamRef stream, const std::function<void(StreamRef)>& queue) {
-  (void)device::is_captured(stream);
-  const StreamRef own = stream_.get();
-  order(stream, own, *context_);
-  queue(own);
-  return std::make_unique<StreamPending>(own, nullptr, context_);
-}
-
-std::unique_ptr<Pending> LocalDeviceTransport::end_of(StreamRef stream) {
-  return end_of_work(stream, is_capturing(stream), context_);
-}
-
-void LocalDeviceTransport::wait(StreamRef stream, const Deadline& deadline) {
-  wait_for(stream, nullptr, group_, deadline);
 }
 
 }  // namespace rankmesh

@@ -9,14 +9,6 @@
 #include "wait/detail/progress.hpp"
 
 namespace rankmesh {
-namespace {
-
-// Operations with one buffer do not use the other one.
-bool is_on_device(const Call& call) {
-  return call.in.kind == MemoryKind::device || call.out.kind == MemoryKind::device;
-}
-
-}  // namespace
 
 // An asynchronous operation.
 class ProgramTransport::ProgramCall final : public Pending {
@@ -49,12 +41,12 @@ class ProgramTransport::ProgramCall final : public Pending {
 
 bool ProgramTransport::supports(const Call& call) const {
   if (call.user != nullptr) return false;
-  if (is_point_to_point(call.operation) && !is_on_device(call)) return false;
+  if (is_point_to_point(call.operation) && !call.is_on_device()) return false;
   return (!call.is_async || own_->has_async_forms()) && own_->supports(call);
 }
 
 std::string ProgramTransport::why_not(const Call& call) const {
-  if (is_point_to_point(call.operation) && !is_on_device(call))
+  if (is_point_to_point(call.operation) && !call.is_on_device())
     return "messages between two members do not use transports of the program";
   if (call.user != nullptr) return "transports of the program do not run functions of the program";
   if (call.is_async && !own_->has_async_forms()) return "it has no asynchronous forms";
@@ -83,7 +75,11 @@ void ProgramTransport::run(const Call& call, Waiter& waiter) {
 std::unique_ptr<Pending> ProgramTransport::start(const Call& call) {
   mpi::require_not_finalised();
   const detail::InFunction mark;
-  if (is_on_device(call)) return own_->start(call);
+  if (call.is_on_device()) try {
+      return own_->start(call);
+    } catch (...) {
+      fail(fmt::format("{}, asynchronous", to_string(call.operation)));
+    }
   if (!supports(call)) return mpi_.start(call);
   return std::make_unique<ProgramCall>(call, *this);
 }

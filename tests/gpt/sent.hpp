@@ -59,7 +59,7 @@ std::map<std::string, Sent> sent_in(const OwnRecord& own, Step&& step) {
     const auto& group = record.groups[call.group];
     if (call.sequence <= before || what.count <= 1) continue;
     const std::int64_t bytes = what.count * std::int64_t{sizeof(Real)}, others = group.size - 1;
-    Sent& of = sent[group.names[what.family()]];
+    Sent& of = sent[group.names[what.name_index()]];
     using enum rankmesh::Operation;
     if (what.operation() == all_gather || what.operation() == reduce_scatter)
       of.gathers += others * bytes;

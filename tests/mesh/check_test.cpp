@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <memory>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -286,6 +287,50 @@ TEST_CASE("check: a missing member is named") {
     }
   }
   wait_for_all();
+}
+
+// The other members have sent their part of the comparison, so the late one finds equal calls.
+TEST_CASE("check: a member that comes after the others have given up does not wait for ever") {
+  NEEDS_RANKS(2);
+  static std::vector<int> values(4);  // MPI may still use it after the failure
+  for (const bool has_function : {false, true}) {
+    Adopted a{checked(0.5)};
+    const auto call = [&] {
+      if (has_function)
+        a.group->all_reduce(values, [](int left, int right) { return left + right; });
+      else
+        a.group->all_reduce(values);
+    };
+    if (!is_last())
+      CHECK(thrown_by<TimeoutError>(call).missing() == std::vector<Rank>{Rank{last()}});
+    wait_for_all();
+    if (is_last())
+      CHECK_CONTAINS(message_of<TimeoutError>(call), "gave up all.all_reduce(4 x int32");
+    wait_for_all();
+    CHECK_THROWS_AS(call(), ClosedError);
+  }
+}
+
+TEST_CASE("check: a function that throws on one member ends the calls of all of them") {
+  NEEDS_RANKS(2);
+  static std::vector<int> values(4);  // MPI may still use it after the failure
+  for (const int thrower : {1, last()}) {
+    Adopted a{checked(1.0)};
+    const auto sum = [&](int left, int right) {
+      if (rank() == thrower) throw std::range_error{"no"};
+      return left + right;
+    };
+    // Each member needs only those before it, so the thrower may be the first to end.
+    const auto calls = [&] {
+      a.group->scan(values, sum);
+      a.group->barrier();
+    };
+    if (rank() == thrower)
+      CHECK_CONTAINS(message_of<UsageError>(calls), "threw on this rank: no");
+    else
+      CHECK(!thrown_by<Error>(calls).message().empty());
+    wait_for_all();
+  }
 }
 
 TEST_CASE("check: the option must be the same on all ranks") {

@@ -42,7 +42,7 @@ struct CallDescriptor {
   ///   that a user's reduction combines; in all other calls, Call::bucket
   /// - bits 0 to 15 of a message: the tag
   /// - bits 16 to 47 of a message: the source
-  /// - bits 48 to 63: Call::family
+  /// - bits 48 to 63: Call::name_index
   std::uint64_t detail = 0;
 
   /// Returns the operation.
@@ -69,8 +69,8 @@ struct CallDescriptor {
   [[nodiscard]] std::uint64_t source() const { return detail >> 16 & 0xffffffff; }
   /// Returns the tag of a message.
   [[nodiscard]] int tag() const { return static_cast<int>(detail & 0xffff); }
-  /// Returns the family, as an index of Group::names.
-  [[nodiscard]] std::size_t family() const { return static_cast<std::size_t>(detail >> 48); }
+  /// Returns the name of the group in the call, as an index of Group::names.
+  [[nodiscard]] std::size_t name_index() const { return static_cast<std::size_t>(detail >> 48); }
   /// The number of elements of one block. For a user's reduction, the number of bytes instead. In
   /// v-forms, the members pass different counts. The count of all_to_all_v is the sum of all blocks
   /// that the member sends.

@@ -2,11 +2,9 @@
 // An axis of an array that is divided into parts of different lengths.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <span>
-#include <vector>
 
 #include "rankmesh/export.hpp"
 #include "rankmesh/layout/slice.hpp"
@@ -16,8 +14,10 @@ namespace rankmesh {
 
 /// Describes how the members divide one axis of a row-major array. Member k has those elements
 /// whose index along this axis is in part k. The shape is the shape of the whole array. Use Axis if
-/// all parts have the same length.
-class RANKMESH_API SlicedAxis {
+/// all parts have the same length. A SlicedAxis can be passed wherever an operation accepts Blocks.
+/// Unless the parts are contiguous in the array, they are copied, which is possible only in host
+/// memory.
+class RANKMESH_API SlicedAxis : public Blocks {
  public:
   /// Divides the axis into parts of the given lengths.
   /// @param shape    The lengths of the whole array. The axis with the largest stride comes first.
@@ -43,34 +43,14 @@ class RANKMESH_API SlicedAxis {
   SlicedAxis(std::initializer_list<std::int64_t> shape, std::int64_t axis, const G& group)
       : SlicedAxis{std::span{shape.begin(), shape.size()}, axis, group.size()} {}
 
-  /// Returns the members' blocks in elements, if they follow each other.
-  [[nodiscard]] const Blocks& blocks() const { return blocks_; }
   /// Returns the number of elements of the whole array.
-  [[nodiscard]] std::int64_t elements() const { return rows_ * row_; }
+  [[nodiscard]] std::int64_t elements() const { return elements_; }
   /// Returns whether the members' blocks are contiguous in the whole array, so that nothing must be
   /// copied.
-  [[nodiscard]] bool is_contiguous() const { return rows_ <= 1; }
-  /// Throws UsageError unless a buffer of `units` units has the elements of the whole array.
-  void require_elements(std::int64_t units, std::size_t units_per_element) const;
-  /// Throws the UsageError for an array in device memory.
-  [[noreturn]] static void refuse_device();
-  /// Copies the blocks of all members from the whole array to `blocks`, where they follow each
-  /// other.
-  void split(const std::byte* whole, std::byte* blocks, std::size_t bytes_of_element) const;
-  /// Copies blocks that follow each other to their places in the whole array.
-  void join(const std::byte* blocks, std::byte* whole, std::size_t bytes_of_element) const;
+  [[nodiscard]] bool is_contiguous() const { return rows() <= 1; }
 
  private:
-  void set_lengths(const std::vector<std::int64_t>& lengths);
-  template <class Copy>
-  void for_each_piece(Copy&& copy) const;
-
-  std::int64_t rows_ = 1;    // the product of the lengths before the axis
-  std::int64_t row_ = 1;     // the product of the other lengths
-  std::int64_t inner_ = 1;   // the product of the lengths after the axis
-  std::int64_t length_ = 0;  // the length of the axis
-  std::vector<std::int64_t> lengths_;
-  Blocks blocks_;
+  std::int64_t elements_;
 };
 
 }  // namespace rankmesh

@@ -8,6 +8,7 @@
 #include <initializer_list>
 #include <ranges>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "rankmesh/base/buffer.hpp"
@@ -48,6 +49,13 @@ class Blocks {
   Blocks(const Counts& counts, const Displacements& displacements)
       : counts_(std::ranges::begin(counts), std::ranges::end(counts)),
         displacements_(std::ranges::begin(displacements), std::ranges::end(displacements)) {}
+  /// Creates the blocks of a SlicedAxis.
+  /// @param blocks  Where they are when they follow each other.
+  /// @param rows, units  See rows() and units().
+  Blocks(Blocks blocks, std::int64_t rows, std::int64_t units) : Blocks{std::move(blocks)} {
+    rows_ = rows;
+    units_ = units;
+  }
 
   /// Returns blocks of `n` elements whose sizes differ by at most 1; see Slice.
   static Blocks even(std::int64_t n, std::int64_t members) {
@@ -66,10 +74,17 @@ class Blocks {
   [[nodiscard]] const std::vector<std::int64_t>& counts() const { return counts_; }
   /// Returns where each block begins, in elements.
   [[nodiscard]] const std::vector<std::int64_t>& displacements() const { return displacements_; }
+  /// Returns how many rows the array has of which each block has a part: 0 unless the blocks come
+  /// from a SlicedAxis. With more than one row, the displacements say where the blocks are when
+  /// they follow each other, and not where they are in the array.
+  [[nodiscard]] std::int64_t rows() const { return rows_; }
+  /// Returns in how many parts the blocks of a SlicedAxis count each element, for messages.
+  [[nodiscard]] std::int64_t units() const { return units_; }
 
  private:
   std::vector<std::int64_t> counts_;
   std::vector<std::int64_t> displacements_;
+  std::int64_t rows_ = 0, units_ = 1;
 };
 
 /// Returns block k of a buffer, or the whole buffer if `blocks` is null.

@@ -62,12 +62,18 @@ struct Call {
   StreamRef stream{};         ///< The stream of operations on device memory.
   /// Whether the program used the form with _async, so that Transport::start() gets the call.
   bool is_async = false;
-  /// The number of the coordinator among those that share the group's connection, for messages.
-  std::uint32_t family = 0;
+  /// Which of the group's names the program called it by, for messages: families with equal groups
+  /// share the connection. An index.
+  std::uint32_t name_index = 0;
   /// The call of the program, if the coordinator replaced it by this call on scratch memory; else
   /// null. Members compare the calls of the program.
   const Call* original = nullptr;
 
+  /// Returns whether the buffers are in device memory. A buffer that the operation does not have is
+  /// on the host.
+  [[nodiscard]] constexpr bool is_on_device() const {
+    return in.kind == MemoryKind::device || out.kind == MemoryKind::device;
+  }
   /// Returns whether the call is a v-form.
   [[nodiscard]] constexpr bool has_blocks() const {
     return in_blocks != nullptr || out_blocks != nullptr;

@@ -35,7 +35,7 @@ class CallDispatcher final : private Waiter {
   [[nodiscard]] RankInGroup self() const { return self_; }
   [[nodiscard]] std::int64_t size() const { return size_; }
   /// Returns the number of this coordinator among those that share the connection.
-  [[nodiscard]] std::uint32_t family() const;
+  [[nodiscard]] std::uint32_t name_index() const;
   [[nodiscard]] Connection& connection() const { return *connection_; }
   [[nodiscard]] const std::shared_ptr<Connection>& shared_connection() const { return connection_; }
   [[nodiscard]] const std::shared_ptr<MeshRuntime>& runtime() const { return runtime_; }
@@ -113,7 +113,8 @@ class CallDispatcher final : private Waiter {
   [[nodiscard]] Work start_checked(const Call& call, std::shared_ptr<void> kept);
   template <class Action>
   auto keeping_failure(Action&& action);
-  void check(const Call& call, bool on_device) const;
+  /// Checks a call. Returns the transport of a call on device memory; null for other calls.
+  Transport* check(const Call& call) const;
   [[nodiscard]] bool is_usable() const;
   [[noreturn]] void throw_unusable(std::string_view function) const;
   /// Throws unless an operation of several messages may be started.
@@ -123,19 +124,17 @@ class CallDispatcher final : private Waiter {
   void issue_together(const std::vector<Call>& calls);
   [[nodiscard]] std::shared_ptr<AsyncOperation> operation_of(
       const SequenceDescription& description, std::unique_ptr<MessageSequence> sequence) const;
-  void run_on_device(const Call& call);
-  void compare_on_device(const Call& call);
+  void run_on_device(const Call& call, Transport& transport);
+  void compare_on_device(const Call& call, const Transport& transport);
   void run_on_host(const Call& call);
   void run_in_mpi_beside_polled(const Call& call, Transport& transport);
   /// Waits for the polled collectives of these meshes, each with the timeout of its group.
   void finish_polled_collectives(const std::vector<std::shared_ptr<MeshRuntime>>& meshes);
   /// Returns the transport of the program that carries a call on device memory; null if none does.
   [[nodiscard]] Transport* program_transport(const Call& call) const;
-  void run_on_program_device(const Call& call, Transport& transport);
-  void start_on_program_device(const Call& call, Transport& transport, AsyncOperation& operation);
   void run_on_scratch(const Call& call);
   void run_polled(const Call& call);
-  void start_on_device(const Call& call, AsyncOperation& operation);
+  void start_on_device(const Call& call, Transport& transport, AsyncOperation& operation);
   void watch_own_stream(Operation operation);
   void start_on_host(const Call& call, AsyncOperation& operation);
   template <class Action>
@@ -151,7 +150,8 @@ class CallDispatcher final : private Waiter {
   /// @param bits  See RecordedCall.
   [[nodiscard]] RecordedCall record(const Call& call, std::uint64_t number,
                                     const Transport& transport, std::uint64_t bits) const;
-  [[nodiscard]] RecordedCall record_on_device(const Call& call, std::uint64_t bits);
+  [[nodiscard]] RecordedCall record_on_device(const Call& call, const Transport& transport,
+                                              std::uint64_t bits);
   [[nodiscard]] WaitPoint point_of_message(const Call& call) const;
   [[nodiscard]] WaitPoint collective_point(const Call& call, std::uint64_t number) const;
 

@@ -92,8 +92,4 @@ template <Operation operation>
   }
 }
 
-inline bool is_on_device(const Call& call) {
-  return call.in.kind == MemoryKind::device || call.out.kind == MemoryKind::device;
-}
-
 }  // namespace rankmesh::detail

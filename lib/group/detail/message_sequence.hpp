@@ -55,8 +55,8 @@ struct SequenceDescription {
 /// have tags that no other messages of the group have at the same time.
 class SequenceMessages {
  public:
-  explicit SequenceMessages(std::shared_ptr<Connection> connection, std::uint32_t family)
-      : connection_{std::move(connection)}, family_{family} {}
+  explicit SequenceMessages(std::shared_ptr<Connection> connection, std::uint32_t name_index)
+      : connection_{std::move(connection)}, name_index_{name_index} {}
   /// Starts one message; does not block. The messages between two members arrive in the order in
   /// which they were started.
   /// @param call  A send or a recv of host memory.
@@ -64,7 +64,7 @@ class SequenceMessages {
 
  private:
   std::shared_ptr<Connection> connection_;
-  std::uint32_t family_;
+  std::uint32_t name_index_;
 };
 
 }  // namespace rankmesh::detail

@@ -11,14 +11,15 @@
 namespace rankmesh::detail {
 
 /// Carries a call on host memory by a simpler one: copies the inputs to scratch memory, in a form
-/// that every transport carries, and copies the results back. Blocks along an axis become equal
-/// blocks that follow each other. Reductions of 16-bit and 8-bit floats become reductions of
-/// float32. The result is rounded to the narrow type only once, at the end.
+/// that every transport carries, and copies the results back. Blocks along an axis become blocks
+/// that follow each other. Reductions of 16-bit and 8-bit floats become reductions of float32. The
+/// result is rounded to the narrow type only once, at the end.
 class ScratchCall {
  public:
   /// Returns whether no transport carries the call as it is.
   static bool is_needed(const Call& call) {
-    return call.rows != 1 || (is_narrow_float(call.in.type) && reduces(call.operation));
+    return rows_in(call) > 1 || rows_out(call) > 1 ||
+           (is_narrow_float(call.in.type) && reduces(call.operation));
   }
   /// Copies the inputs of a checked call.
   ScratchCall(const Call& call, RankInGroup self, std::int64_t size);
@@ -29,14 +30,23 @@ class ScratchCall {
   void finish();
 
  private:
+  // How many rows the input, or the output, has of which each block has a part.
+  static std::int64_t rows_in(const Call& call) {
+    return call.in_blocks != nullptr ? call.in_blocks->rows()
+                                     : (scatters(call.operation) ? call.rows : 1);
+  }
+  static std::int64_t rows_out(const Call& call) {
+    return call.out_blocks != nullptr ? call.out_blocks->rows()
+                                      : (gathers(call.operation) ? call.rows : 1);
+  }
   void widen_all();
 
   Call original_;
   Call plain_;
   std::int64_t size_;
-  bool has_result_;                // on this rank
-  std::vector<std::byte> blocks_;  // one after the other
-  std::vector<float> in_, out_;    // widened
+  bool has_result_;                                // on this rank
+  std::vector<std::byte> in_blocks_, out_blocks_;  // one after the other
+  std::vector<float> in_, out_;                    // widened
 };
 
 /// A scratch call in flight.

@@ -20,14 +20,8 @@ namespace rankmesh::record::detail {
 /// (dp=1,tp=1)`, `ranks 3 (dp=1,tp=1) and 4 (dp=2,tp=0)`, `ranks 0-7,9 (9 ranks)`.
 [[nodiscard]] std::string name_ranks(const Job& job, std::span<const std::size_t> nodes);
 
-/// Returns the name of the group of a call, for example `tp`.
-[[nodiscard]] std::string group_name(const Record& record, const Call& call);
-
-/// Returns the call as record::to_string() does, also if the record does not have its group.
-[[nodiscard]] std::string call_text(const Record& record, const Call& call);
-
 /// Returns the name and the number of a collective, for example `tp.all_reduce, call 7`. For a
-/// message, the text is the same as that of call_text().
+/// message, the text is the same as that of record::to_string().
 [[nodiscard]] std::string short_call_text(const Record& record, const Call& call);
 
 /// Returns ranks without their coordinates: `rank 3`, `ranks 3 and 4`, `ranks 0-7,9`.

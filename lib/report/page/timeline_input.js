@@ -51,11 +51,8 @@ canvas.addEventListener("pointermove", (event) => {
   showTip(null);
   canvas.classList.add("dragged");
   const time = (byX / width) * (drag.end - drag.begin);
-  view.begin = drag.begin - time;
-  view.end = drag.end - time;
   $("scroller").scrollTop = drag.scroll - byY;
-  clampView();
-  redraw();
+  setView(drag.begin - time, drag.end - time);
 });
 canvas.addEventListener("pointerup", (event) => {
   canvas.classList.remove("dragged");

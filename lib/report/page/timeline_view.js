@@ -38,35 +38,27 @@ function arrange(by) {
   view.height = top;
 }
 
-function clampView() {
+// Makes a range of times visible, as far as there is something to see.
+function setView(begin, end) {
   const whole = Math.max(timeline.end - timeline.begin, 1000);
-  let span = Math.min(Math.max(view.end - view.begin, 200), whole * 1.2);
-  let begin = Math.min(Math.max(view.begin, timeline.begin - span * 0.5), timeline.end - span * 0.5);
-  view.begin = begin;
-  view.end = begin + span;
+  const span = Math.min(Math.max(end - begin, 200), whole * 1.2);
+  view.begin = Math.min(Math.max(begin, timeline.begin - span * 0.5), timeline.end - span * 0.5);
+  view.end = view.begin + span;
+  redraw();
 }
 
 function zoom(factor, centre = (view.begin + view.end) / 2) {
-  view.begin = centre - (centre - view.begin) * factor;
-  view.end = centre + (view.end - centre) * factor;
-  clampView();
-  redraw();
+  setView(centre - (centre - view.begin) * factor, centre + (view.end - centre) * factor);
 }
 
 function move(share) {
   const by = (view.end - view.begin) * share;
-  view.begin += by;
-  view.end += by;
-  clampView();
-  redraw();
+  setView(view.begin + by, view.end + by);
 }
 
 function showAll() {
   const margin = (timeline.end - timeline.begin) * 0.02;
-  view.begin = timeline.begin - margin;
-  view.end = timeline.end + margin;
-  clampView();
-  redraw();
+  setView(timeline.begin - margin, timeline.end + margin);
 }
 
 // Shows the last calls. Where ranks hang, the time since then is far longer than the calls before: it takes a
@@ -88,28 +80,19 @@ function showEnd() {
     if (call >= 0) latest = Math.max(latest, row.begin[call]);
   }
   const before = Math.max((hangs ? Math.max(stuck, Math.min(latest, stuck + (stuck - start))) : timeline.end) - start, 1000);
-  view.begin = start - before * 0.04;
-  view.end = hangs ? start + before * 1.55 : timeline.end + before * 0.04;
-  clampView();
-  redraw();
+  setView(start - before * 0.04, hangs ? start + before * 1.55 : timeline.end + before * 0.04);
 }
 
 function showCall(row, i) {
   const length = Math.max(Math.min(row.end[i] - row.begin[i], (view.end - view.begin) * 50), 500);
-  view.begin = row.begin[i] - length * 0.7;
-  view.end = row.begin[i] + length * 1.7;
-  clampView();
-  redraw();
+  setView(row.begin[i] - length * 0.7, row.begin[i] + length * 1.7);
 }
 
 // Moves the view so far that the start of the call is visible.
 function reveal(row, i) {
   const span = view.end - view.begin;
-  if (row.begin[i] > view.end - span * 0.05 || row.end[i] < view.begin + span * 0.05) {
-    view.begin = row.begin[i] - span * 0.4;
-    view.end = view.begin + span;
-    clampView();
-  }
+  if (row.begin[i] > view.end - span * 0.05 || row.end[i] < view.begin + span * 0.05)
+    setView(row.begin[i] - span * 0.4, row.begin[i] + span * 0.6);
   const scroller = $("scroller");
   const visible = scroller.clientHeight - AXIS;
   if (row.top < scroller.scrollTop) scroller.scrollTop = row.top;

@@ -16,7 +16,7 @@ namespace rankmesh::detail {
 [[gnu::always_inline]] inline CallDescriptor describe_plain(const Call& call, Operation operation) {
   CallDescriptor descriptor;
   descriptor.kind = static_cast<std::uint64_t>(operation);
-  descriptor.detail = static_cast<std::uint64_t>(call.family) << 48;
+  descriptor.detail = static_cast<std::uint64_t>(call.name_index) << 48;
   if (!has_data(operation)) return descriptor;
   const bool of_out = counts_output(operation);
   descriptor.count = of_out ? call.out.count : call.in.count;
@@ -67,7 +67,7 @@ inline CallDescriptor describe_message(const Call& call) {
   descriptor.kind = static_cast<std::uint64_t>(call.operation) |
                     static_cast<std::uint64_t>(sends ? call.in.type : call.out.type) << 8 |
                     static_cast<std::uint64_t>(peer.value()) << 32;
-  descriptor.detail = static_cast<std::uint64_t>(call.family) << 48 |
+  descriptor.detail = static_cast<std::uint64_t>(call.name_index) << 48 |
                       (static_cast<std::uint64_t>(call.tag) & 0xffff) |
                       static_cast<std::uint64_t>(call.source.value()) << 16;
   descriptor.count = sends ? call.in.count : call.out.count;

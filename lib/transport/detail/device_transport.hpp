@@ -24,7 +24,7 @@ class DeviceTransport : public Transport {
   /// the stream is being captured into a graph.
   [[nodiscard]] virtual std::unique_ptr<Pending> end_of(StreamRef stream) = 0;
   /// Returns the NCCL communicator; null in a group of one, and after it was aborted.
-  [[nodiscard]] virtual ncclComm* native() const = 0;
+  [[nodiscard]] virtual ncclComm* native() const { return nullptr; }
   /// Returns the group's own stream; the first call creates it.
   [[nodiscard]] virtual StreamRef stream() = 0;
   /// Blocks the host until the stream is idle.
@@ -37,11 +37,16 @@ class DeviceTransport : public Transport {
   [[nodiscard]] virtual std::unique_ptr<Pending> queue_after(
       StreamRef stream, const std::function<void(StreamRef)>& queue) = 0;
   /// Notes that memory is registered with the communicator until that ends.
-  virtual void note_registered(const std::byte* memory, std::size_t bytes) = 0;
+  virtual void note_registered(const std::byte* memory, std::size_t bytes) {
+    (void)memory, (void)bytes;
+  }
   /// Returns whether memory at this address was noted as registered.
-  [[nodiscard]] virtual bool is_registered(const std::byte* address) const = 0;
+  [[nodiscard]] virtual bool is_registered(const std::byte* address) const {
+    (void)address;
+    return false;
+  }
   /// Returns how the communicator was created; null if there is none.
-  [[nodiscard]] virtual const BootstrapReport* bootstrap() const = 0;
+  [[nodiscard]] virtual const BootstrapReport* bootstrap() const { return nullptr; }
 };
 
 }  // namespace rankmesh

@@ -38,24 +38,24 @@ class ExchangeGuard final : public NoteGuard {
   void compare_at_close() override;
 
  private:
-  struct Exchange;
-  class PendingExchange;
+  struct ComparedCall;
+  class PendingComparison;
   // What is known of a member that makes no further calls.
   struct Departure {
     std::uint64_t closed_after = 0;  // 1 + the number of its calls; 0 while the group is open
     std::string why;
   };
-  std::shared_ptr<Exchange> begin(const Call& call, bool is_async, Carry carry);
+  std::shared_ptr<ComparedCall> begin(const Call& call, bool is_async, Carry carry);
   void advance();
   void take(int from, const GuardNote& note, std::string text) override;
   void look_for_departed();
   void end_departed_call(std::vector<std::string> calls, std::string own_call);
-  bool step(Exchange& exchange);
-  void compare(const Exchange& exchange) const;
-  void compare_counts(const Exchange& exchange) const;
-  [[noreturn]] void refuse_exchange(const Exchange& exchange) const;
+  bool step(ComparedCall& call);
+  void compare(const ComparedCall& call) const;
+  void compare_counts(const ComparedCall& call) const;
+  [[noreturn]] void refuse_exchange(const ComparedCall& call) const;
 
-  std::deque<std::shared_ptr<Exchange>> queue_;
+  std::deque<std::shared_ptr<ComparedCall>> queue_;
   std::vector<Departure> departures_;  // one per member
   // Of the members that are in a call which a departed member has not made: the call in words.
   std::vector<std::string> reports_;

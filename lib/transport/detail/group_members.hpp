@@ -24,12 +24,12 @@ inline constexpr const char* peer_hint =
 struct GroupMembers {
   RankSet ranks;  ///< Ranks of the mesh, in group order.
   RankNames names;
-  std::vector<std::string> coordinators;  ///< The names of its coordinators, see Call::family.
+  std::vector<std::string> coordinators;  ///< The names of its coordinators, see Call::name_index.
   GroupKey key{};
 
   /// Returns the name of a coordinator.
-  [[nodiscard]] const std::string& name_of(std::size_t family) const {
-    return coordinators[family < coordinators.size() ? family : 0];
+  [[nodiscard]] const std::string& name_of(std::size_t index) const {
+    return coordinators[index < coordinators.size() ? index : 0];
   }
   /// Returns the rank of a member with its coordinates: `5 (dp=0,tp=1)`.
   [[nodiscard]] std::string rank_of(std::size_t member) const {

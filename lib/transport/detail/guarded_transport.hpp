@@ -21,14 +21,12 @@ class GuardedTransport final : public Transport {
  public:
   /// @param collectives   The guards of the group, which must outlive this object. Without a guard
   /// @param messages      of messages, the transport gets messages as they are.
-  /// @param has_deadline  Whether blocking operations are started and polled, because they have a
-  ///                      deadline that the transport does not know.
+  /// @param polls         Whether blocking operations are started and polled: they have a deadline
+  ///                      that the transport does not know, or a member may give up its call while
+  ///                      others have entered the transport already.
   GuardedTransport(std::unique_ptr<Transport> inner, detail::CallGuard* collectives,
-                   detail::MessageGuard* messages, bool has_deadline)
-      : inner_{std::move(inner)},
-        collectives_{collectives},
-        messages_{messages},
-        has_deadline_{has_deadline} {}
+                   detail::MessageGuard* messages, bool polls)
+      : inner_{std::move(inner)}, collectives_{collectives}, messages_{messages}, polls_{polls} {}
 
   [[nodiscard]] std::string_view name() const override { return inner_->name(); }
   [[nodiscard]] record::Carrier carrier() const override { return inner_->carrier(); }
@@ -54,7 +52,7 @@ class GuardedTransport final : public Transport {
   std::unique_ptr<Transport> inner_;
   detail::CallGuard* collectives_;
   detail::MessageGuard* messages_;
-  bool has_deadline_;
+  bool polls_;
 };
 
 }  // namespace rankmesh

@@ -77,8 +77,9 @@ class MessageGuard final : public CallGuard {
   GroupMembers members_;
   std::list<std::shared_ptr<Compared>> waiting_;  // in the order of the calls
   std::vector<Arrived> arrived_;                  // headers that no message of this member has
-  // Receives that were taken back after a message of this member was compared with them. The next
-  // receive of the same kind gets that message, so its header is not needed.
+  // Receives that their members have taken back too late: a message of this member has been
+  // compared with each of them, and goes to the member's next receive. The header of that one is
+  // dropped.
   std::vector<Arrived> taken_back_;
   bool is_leaving_ = false;
   std::uint64_t receives_ = 0;  // of this member; they number its headers

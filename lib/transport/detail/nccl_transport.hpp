@@ -19,15 +19,34 @@
 
 namespace rankmesh {
 
-/// A group's own stream; the first call of get() creates it.
-class OwnStream {
+/// What the transports for device memory have in common: the group's own stream, and the ends of
+/// work on streams.
+class StreamTransport : public DeviceTransport {
  public:
-  OwnStream(std::shared_ptr<NcclContext> context, int priority)
-      : context_{std::move(context)}, priority_{priority} {}
-  [[nodiscard]] StreamRef get();
+  [[nodiscard]] bool supports(const Call& call) const override;
+  [[nodiscard]] std::unique_ptr<Pending> start(const Call& call) override;
+  [[nodiscard]] std::unique_ptr<Pending> end_of(StreamRef stream) override;
+  [[nodiscard]] StreamRef stream() override;
+  void wait(StreamRef stream, const Deadline& deadline) override;
+  [[nodiscard]] std::unique_ptr<Pending> queue_after(
+      StreamRef stream, const std::function<void(StreamRef)>& queue) override;
+
+ protected:
+  /// @param comm      Null in a group of one. It must outlive this object.
+  /// @param priority  The priority of the group's own stream.
+  StreamTransport(std::string group, const nccl::Communicator* comm,
+                  std::shared_ptr<NcclContext> context, int priority)
+      : context_{std::move(context)}, group_{std::move(group)}, comm_{comm}, priority_{priority} {}
+  /// Queues a call on its stream.
+  virtual void issue(const Call& call) = 0;
+  /// Returns whether a stream is being captured into a graph.
+  [[nodiscard]] virtual bool is_capturing(StreamRef stream) const;
+
+  std::shared_ptr<NcclContext> context_;
 
  private:
-  std::shared_ptr<NcclContext> context_;
+  std::string group_;
+  const nccl::Communicator* comm_;
   int priority_;
   device::Stream stream_;
 };
@@ -43,7 +62,7 @@ class OwnStream {
 /// NCCL has no 16-bit integers: they are transferred as bytes, and cannot be reduced.
 ///
 /// Thread safety: one thread at a time per device, over all meshes.
-class NcclTransport final : public DeviceTransport {
+class NcclTransport final : public StreamTransport {
  public:
   /// @param rank      The rank of this process in the group.
   /// @param timeout   The time limit for NCCL to accept an operation.
@@ -57,17 +76,10 @@ class NcclTransport final : public DeviceTransport {
   NcclTransport& operator=(const NcclTransport&) = delete;
 
   [[nodiscard]] std::string_view name() const override { return "nccl"; }
-  [[nodiscard]] bool supports(const Call& call) const override;
   void validate(const Call& call) const override;
   void run(const Call& call, Waiter&) override { issue(call); }
-  [[nodiscard]] std::unique_ptr<Pending> start(const Call& call) override;
 
-  [[nodiscard]] std::unique_ptr<Pending> end_of(StreamRef stream) override;
   [[nodiscard]] ncclComm* native() const override { return comm_->native(); }
-  [[nodiscard]] StreamRef stream() override { return stream_.get(); }
-  void wait(StreamRef stream, const Deadline& deadline) override;
-  [[nodiscard]] std::unique_ptr<Pending> queue_after(
-      StreamRef stream, const std::function<void(StreamRef)>& queue) override;
   void note_registered(const std::byte* memory, std::size_t bytes) override {
     registered_.emplace_back(memory, bytes);
   }
@@ -87,15 +99,14 @@ class NcclTransport final : public DeviceTransport {
 
  private:
   void require_supported(const Call& call) const;
-  void issue(const Call& call);
+  void issue(const Call& call) override;
+  [[nodiscard]] bool is_capturing(StreamRef stream) const override;
   void issue_along_axis(const Call& call);
   void warm_up_collectives(float* scratch, std::int64_t bytes, StreamRef stream);
 
   std::unique_ptr<nccl::Communicator> comm_;
   int rank_, size_;
   Deadline::Duration timeout_;
-  std::shared_ptr<NcclContext> context_;
-  OwnStream stream_;
   BootstrapReport report_;
   int least_compute_capability_;
   std::vector<std::span<const std::byte>> registered_;
@@ -107,32 +118,16 @@ class NcclTransport final : public DeviceTransport {
 };
 
 /// Carries operations of groups of one on device memory: copies on the call's stream.
-class LocalDeviceTransport final : public DeviceTransport {
+class LocalDeviceTransport final : public StreamTransport {
  public:
   LocalDeviceTransport(std::string group, std::shared_ptr<NcclContext> context, int priority)
-      : group_{std::move(group)}, context_{std::move(context)}, stream_{context_, priority} {}
+      : StreamTransport{std::move(group), nullptr, std::move(context), priority} {}
 
   [[nodiscard]] std::string_view name() const override { return "local device"; }
-  [[nodiscard]] bool supports(const Call& call) const override;
-  void run(const Call& call, Waiter&) override { copy(call); }
-  [[nodiscard]] std::unique_ptr<Pending> start(const Call& call) override;
-
-  [[nodiscard]] std::unique_ptr<Pending> end_of(StreamRef stream) override;
-  [[nodiscard]] ncclComm* native() const override { return nullptr; }
-  [[nodiscard]] StreamRef stream() override { return stream_.get(); }
-  void wait(StreamRef stream, const Deadline& deadline) override;
-  [[nodiscard]] std::unique_ptr<Pending> queue_after(
-      StreamRef stream, const std::function<void(StreamRef)>& queue) override;
-  void note_registered(const std::byte*, std::size_t) override {}
-  [[nodiscard]] bool is_registered(const std::byte*) const override { return false; }
-  [[nodiscard]] const BootstrapReport* bootstrap() const override { return nullptr; }
+  void run(const Call& call, Waiter&) override { issue(call); }
 
  private:
-  static void copy(const Call& call);
-
-  std::string group_;
-  std::shared_ptr<NcclContext> context_;
-  OwnStream stream_;
+  void issue(const Call& call) override;
 };
 
 }  // namespace rankmesh

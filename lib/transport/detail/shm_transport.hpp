@@ -115,8 +115,7 @@ class RANKMESH_API ShmTransport final : public Transport, public detail::CallGua
   struct Halves;
   class PendingMessage;
   [[nodiscard]] bool carries_message(const Call& call) const {
-    return messages_ != nullptr && large_ != nullptr && call.in.kind == MemoryKind::host &&
-           call.out.kind == MemoryKind::host;
+    return messages_ != nullptr && large_ != nullptr && !call.is_on_device();
   }
   void run_message(const Call& call, Waiter& waiter);
   [[nodiscard]] std::unique_ptr<Pending> start_message(const Call& call);

@@ -20,22 +20,17 @@ const shm::Algorithm* collect_if_needed(const Chunk& chunk) {
 // node of the root.
 bool exchange_blocks(Chunk& chunk, int round, PeerMessages& messages) {
   if (round == 1) return false;
-  const auto blocks_of = [&](int node) {
-    return chunk.partial + chunk.bytes(chunk.count * chunk.first_block(node, chunk.carrier()));
-  };
-  const auto bytes_of = [&](int node) {
-    return chunk.bytes(chunk.count * chunk.blocks(node, chunk.carrier()));
-  };
   const auto needs_blocks = [&](int node) {
     return chunk.root_node < 0 || chunk.root_node == node;
   };
   const int self = chunk.own_node();
   chunk.result = chunk.partial;
   if (!collects(chunk))
-    shm::copy_bytes(blocks_of(self), shm::element(chunk.in, chunk.begin), chunk.bytes(chunk.count));
+    shm::copy_bytes(chunk.blocks_of(self), shm::element(chunk.in, chunk.begin),
+                    chunk.bytes(chunk.count));
   chunk.for_other_nodes([&](int node) {
-    if (needs_blocks(node)) messages.send(node, blocks_of(self), bytes_of(self));
-    if (needs_blocks(self)) messages.receive(node, blocks_of(node), bytes_of(node));
+    if (needs_blocks(node)) messages.send(node, chunk.blocks_of(self), chunk.bytes_of(self));
+    if (needs_blocks(self)) messages.receive(node, chunk.blocks_of(node), chunk.bytes_of(node));
   });
   return true;
 }

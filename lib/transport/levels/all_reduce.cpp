@@ -15,13 +15,10 @@ bool takes_one_round(const Chunk& chunk) {
   return chunk.shape->node_count() == 2 || chunk.bytes(chunk.part) <= one_round_bytes;
 }
 
-// The segment of a share that the carrier on a node reduces. Segments consist of whole cache lines.
+// The segment of a share that the carrier on a node reduces.
 Range segment_of(const Chunk& chunk, int node, std::int64_t count) {
-  const std::int64_t lines = (count + chunk.per_line() - 1) / chunk.per_line();
-  const auto edge = [&](int k) {
-    return std::min(count, lines * k / chunk.shape->node_count() * chunk.per_line());
-  };
-  return {edge(node), edge(node + 1) - edge(node)};
+  return shm::share_of(static_cast<std::size_t>(chunk.shape->node_count()),
+                       static_cast<std::size_t>(node), count, chunk.type());
 }
 
 // The bytes between the segments that a carrier receives from the other nodes.

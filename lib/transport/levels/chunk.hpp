@@ -8,13 +8,11 @@
 #include "rankmesh/transport/call.hpp"
 #include "transport/detail/call_descriptor.hpp"
 #include "transport/levels/shape.hpp"
+#include "transport/shm/algorithm.hpp"
 
 namespace rankmesh::levels {
 
-/// A range of elements in a buffer of the call.
-struct Range {
-  std::int64_t begin, count;
-};
+using Range = shm::Share;  ///< Of elements in a buffer of the call.
 
 /// A chunk of a call. The members of each node that exchange messages with other nodes are its
 /// carriers. Every node has the same number of carriers, and carrier j of a node exchanges messages
@@ -92,6 +90,14 @@ struct Chunk : Call {
   }
   /// Returns the position of the first of these blocks among all blocks that the carrier carries.
   [[nodiscard]] int first_block(int node, int carrier) const;
+  /// Returns the bytes of the blocks of a node's members that this carrier carries, and where they
+  /// are in `partial` if it has the blocks of all nodes.
+  [[nodiscard]] std::size_t bytes_of(int node) const {
+    return bytes(count * blocks(node, carrier()));
+  }
+  [[nodiscard]] std::byte* blocks_of(int node) const {
+    return partial + bytes(count * first_block(node, carrier()));
+  }
   /// Returns how many parts a carrier carries; carrier 0 carries the most.
   [[nodiscard]] int carried(int carrier) const {
     return has_blocks_of_members ? first_block(shape->node_count(), carrier) : 1;

@@ -7,32 +7,26 @@ namespace {
 // Whether a carrier of this node carries blocks of other members.
 bool hands_out(const Chunk& chunk) { return chunk.carriers < chunk.shape->neighbours(); }
 
-std::size_t own_bytes(const Chunk& chunk) {
-  return chunk.bytes(chunk.count * chunk.blocks(chunk.own_node(), chunk.carrier()));
-}
-
 void prepare_reduce_scatter(Chunk& chunk) {
   chunk.partial_bytes = chunk.bytes(chunk.count * chunk.carried(chunk.carrier()));
-  chunk.received_bytes = own_bytes(chunk) * static_cast<std::size_t>(chunk.shape->node_count());
-  if (hands_out(chunk)) chunk.result_bytes = own_bytes(chunk);
+  chunk.received_bytes =
+      chunk.bytes_of(chunk.own_node()) * static_cast<std::size_t>(chunk.shape->node_count());
+  if (hands_out(chunk)) chunk.result_bytes = chunk.bytes_of(chunk.own_node());
 }
 
 bool exchange_reduce_scatter(Chunk& chunk, int round, PeerMessages& messages) {
   const int own = chunk.carrier();
   const int self = chunk.own_node();
-  const std::size_t stride = own_bytes(chunk);
-  const auto partial = [&](int node) {
-    return chunk.partial + chunk.bytes(chunk.count * chunk.first_block(node, own));
-  };
+  const std::size_t stride = chunk.bytes_of(chunk.own_node());
   if (round == 0) {
     chunk.for_other_nodes([&](int node) {
-      messages.send(node, partial(node), chunk.bytes(chunk.count * chunk.blocks(node, own)));
+      messages.send(node, chunk.blocks_of(node), chunk.bytes_of(node));
       messages.receive(node, chunk.received() + static_cast<std::size_t>(node) * stride, stride);
     });
     return true;
   }
   chunk.result = hands_out(chunk) ? chunk.scratch_result() : shm::element(chunk.out, chunk.begin);
-  reduce_nodes(chunk, chunk.result, partial(self), chunk.received(), stride,
+  reduce_nodes(chunk, chunk.result, chunk.blocks_of(self), chunk.received(), stride,
                chunk.count * chunk.blocks(self, own));
   return false;
 }

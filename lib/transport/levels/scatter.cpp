@@ -13,19 +13,13 @@ void prepare_scatter(Chunk& chunk) {
 
 bool exchange_scatter(Chunk& chunk, int round, PeerMessages& messages) {
   if (round == 1) return false;
-  const int own = chunk.carrier();
-  const auto bytes_of = [&](int node) {
-    return chunk.bytes(chunk.count * chunk.blocks(node, own));
-  };
   chunk.result = chunk.partial;
   if (!chunk.is_on_root_node()) {
-    messages.receive(chunk.root_node, chunk.partial, bytes_of(chunk.own_node()));
+    messages.receive(chunk.root_node, chunk.partial, chunk.bytes_of(chunk.own_node()));
     return true;
   }
-  chunk.for_other_nodes([&](int node) {
-    messages.send(node, chunk.partial + chunk.bytes(chunk.count * chunk.first_block(node, own)),
-                  bytes_of(node));
-  });
+  chunk.for_other_nodes(
+      [&](int node) { messages.send(node, chunk.blocks_of(node), chunk.bytes_of(node)); });
   return true;
 }
 

@@ -76,12 +76,12 @@ struct Group {
 /// Reduces the memory that `group.sources` points at, from the first member to the last.
 void reduce_sources(const Group& group, const Call& call, std::byte* out, std::int64_t count);
 
-/// A part of `count` elements that belongs to one member.
+/// A range of elements.
 struct Share {
   std::int64_t begin, count;
 };
-/// Divides `count` elements among the members. Shares consist of whole cache lines.
-[[nodiscard]] Share share_of(const Group& group, std::size_t member, std::int64_t count,
+/// Divides `count` elements among `members`. Shares consist of whole cache lines.
+[[nodiscard]] Share share_of(std::size_t members, std::size_t member, std::int64_t count,
                              DataType type);
 
 /// What a member publishes in all steps of an operation: `unit` bytes for each of `count` elements.
@@ -138,8 +138,8 @@ enum class Outcome : std::uint8_t {
 struct Algorithm {
   std::string_view name;
   Operation operation;
-  /// Bits of CallDescriptor::kind that the descriptors of its calls have. With these bits, the
-  /// comparison finds a member that carries an equal call by another kind of algorithm.
+  /// Bits that are added to CallDescriptor::kind. Two kinds of algorithms that could carry the same
+  /// call have different bits, so the comparison finds members that have chosen differently.
   std::uint64_t forms = 0;
   /// Whether it can carry this call; null means that it carries every call.
   bool (*applies)(const Group& group, const Call& call) = nullptr;
@@ -199,20 +199,8 @@ template <class Byte>
 [[nodiscard]] inline Payload payload_of_output(const Group&, const Call& call) {
   return {call.out.count, size_of(call.out.type)};
 }
-/// The payload of algorithms in which a member publishes a block for each member, and each block is
-/// as long as the output.
-[[nodiscard]] inline Payload payload_of_blocks(const Group& group, const Call& call) {
-  return {call.out.count, size_of(call.out.type) * group.size};
-}
-
 /// Publishes the piece of the input that the step carries.
 inline void publish_input(const Group& group, const Step& step) {
   copy_bytes(group.payload(group.self, step), element(step.call.in, step.at), step.bytes);
 }
-/// Publishes the piece of each block of the input, one after the other.
-void publish_blocks(const Group& group, const Step& step);
-/// Copies the piece of each member's payload to that member's block of the output. The block of the
-/// member itself comes from its input.
-void collect_blocks(const Group& group, const Step& step);
-
 }  // namespace rankmesh::shm

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "transport/shm/blocks.hpp"
 #include "transport/shm/one_step.hpp"
 
 namespace rankmesh::shm {
@@ -11,5 +12,7 @@ extern constexpr Algorithm all_gather{
     .first = {.publish = publish_input, .read = collect_blocks},
     .run_small = run_in_one_step<all_gather>,
 };
+extern constexpr Algorithm all_gather_v =
+    v_form_of(all_gather, "all_gather_v", payload_of_own_block, publish_own_block);
 
 }  // namespace rankmesh::shm

@@ -28,7 +28,7 @@ extern constexpr Algorithm all_reduce_split{
               .read =
                   [](const Group& group, const Step& step) {
                     const Call& call = step.call;
-                    const Share share = share_of(group, group.self, step.count, call.out.type);
+                    const Share share = share_of(group.size, group.self, step.count, call.out.type);
                     const std::size_t offset = offset_of(share, call);
                     group.set_sources(step, offset);
                     reduce_sources(group, call, group.payload(group.self, step) + offset,
@@ -39,7 +39,7 @@ extern constexpr Algorithm all_reduce_split{
                           const Call& call = step.call;
                           std::byte* out = element(call.out, step.at);
                           for (std::size_t k = 0; k < group.size; ++k) {
-                            const Share share = share_of(group, k, step.count, call.out.type);
+                            const Share share = share_of(group.size, k, step.count, call.out.type);
                             const std::size_t offset = offset_of(share, call);
                             copy_bytes(out + offset, group.previous_payload(k, step) + offset,
                                        bytes_of(share, call));

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "transport/shm/blocks.hpp"
 #include "transport/shm/one_step.hpp"
 
 namespace rankmesh::shm {
@@ -14,17 +15,10 @@ extern constexpr Algorithm all_to_all{
           return Payload{call.in.count / static_cast<std::int64_t>(group.size),
                          size_of(call.in.type) * group.size};
         },
-    .first = {.publish = publish_blocks,
-              .read =
-                  [](const Group& group, const Step& step) {
-                    const Buffer& out = step.call.out;
-                    const std::size_t block = step.bytes / group.size;
-                    const std::int64_t apart = out.count / static_cast<std::int64_t>(group.size);
-                    for (std::size_t k = 0; k < group.size; ++k)
-                      copy_bytes(element(out, static_cast<std::int64_t>(k) * apart + step.at),
-                                 group.payload(k, step) + group.self * block, block);
-                  }},
+    .first = {.publish = publish_blocks, .read = exchange_blocks},
     .run_small = run_in_one_step<all_to_all>,
 };
+extern constexpr Algorithm all_to_all_v =
+    v_form_of(all_to_all, "all_to_all_v", payload_of_all_blocks, publish_blocks);
 
 }  // namespace rankmesh::shm

@@ -8,10 +8,6 @@ using Word = detail::CallWord;
 
 std::int64_t size_of_group(const Group& group) { return static_cast<std::int64_t>(group.size); }
 
-std::size_t bytes_of_counts(const Group& group, const Call& call) {
-  return sizeof(Word) * static_cast<std::size_t>(detail::call_words(call, size_of_group(group)));
-}
-
 // What fits into a slot beside the counts. If nothing does, Engine::can() refuses the call.
 Payload payload_beside_counts(const Group& group, const Call& call, std::size_t unit) {
   const std::size_t counts = bytes_of_counts(group, call);
@@ -24,14 +20,13 @@ void publish_counts(const Group& group, const Step& step) {
     publish_words(group, step, 0, detail::call_words(step.call, size_of_group(group)));
 }
 
-std::size_t bytes_of(std::int64_t count, DataType type) {
-  return static_cast<std::size_t>(count) * size_of(type);
-}
-
-void publish_part(const Group& group, const Step& step, const ConstBuffer& block, std::size_t k) {
-  if (const std::int64_t count = count_in(step, block.count); count != 0)
-    copy_bytes(part_at(group, step, group.self, k), element(block, step.at),
-               bytes_of(count, block.type));
+// Calls use(k, block) for the block of each member in a buffer. Equal blocks have `equal` elements.
+template <class B, class Use>
+void for_each_block(const Group& group, const B& buffer, const Blocks* blocks, std::int64_t equal,
+                    Use&& use) {
+  for (std::size_t k = 0; k < group.size; ++k)
+    use(k, blocks != nullptr ? block_of(buffer, blocks, k)
+                             : buffer.slice(static_cast<std::int64_t>(k) * equal, equal));
 }
 
 }  // namespace
@@ -66,35 +61,43 @@ Payload payload_of_all_blocks(const Group& group, const Call& call) {
   return payload_beside_counts(group, call, size_of(call.in.type) * group.size);
 }
 
-std::byte* part_at(const Group& group, const Step& step, std::size_t member, std::size_t k) {
-  const std::size_t counts = step.at == 0 ? bytes_of_counts(group, step.call) : 0;
-  return group.payload(member, step) + counts + k * bytes_of(step.count, step.call.in.type);
+std::size_t bytes_of_counts(const Group& group, const Call& call) {
+  return sizeof(Word) * static_cast<std::size_t>(detail::call_words(call, size_of_group(group)));
 }
 
 void publish_own_block(const Group& group, const Step& step) {
   publish_counts(group, step);
-  publish_part(group, step, step.call.in, 0);
+  copy_part(step, group.payload(group.self, step) + part_offset(group, step, 0), step.call.in);
 }
 
-void publish_all_blocks(const Group& group, const Step& step) {
+void publish_blocks(const Group& group, const Step& step) {
   publish_counts(group, step);
   const Call& call = step.call;
   if (has_root(call.operation) && !is_root(group, call)) return;
-  for (std::size_t k = 0; k < group.size; ++k)
-    publish_part(group, step, block_of(call.in, call.in_blocks, k), k);
+  std::byte* const payload = group.payload(group.self, step);
+  for_each_block(group, call.in, call.in_blocks, call.in.count / size_of_group(group),
+                 [&](std::size_t k, const ConstBuffer& block) {
+                   copy_part(step, payload + part_offset(group, step, k), block);
+                 });
 }
 
-void collect_part(const Step& step, std::size_t k, const std::byte* from) {
+void collect_blocks(const Group& group, const Step& step) {
   const Call& call = step.call;
-  const Buffer block = block_of(call.out, call.out_blocks, k);
-  if (const std::int64_t count = count_in(step, block.count); count != 0)
-    copy_bytes(element(block, step.at), from, bytes_of(count, block.type));
+  for_each_block(
+      group, call.out, call.out_blocks, call.in.count, [&](std::size_t k, const Buffer& block) {
+        take_part(step, block,
+                  k == group.self ? element(call.in, step.at)
+                                  : group.payload(k, step) + part_offset(group, step, 0));
+      });
 }
 
-void collect_parts(const Group& group, const Step& step) {
-  for (std::size_t k = 0; k < group.size; ++k)
-    collect_part(step, k,
-                 k == group.self ? element(step.call.in, step.at) : part_at(group, step, k));
+void exchange_blocks(const Group& group, const Step& step) {
+  const Call& call = step.call;
+  for_each_block(group, call.out, call.out_blocks, call.out.count / size_of_group(group),
+                 [&](std::size_t k, const Buffer& block) {
+                   take_part(step, block,
+                             group.payload(k, step) + part_offset(group, step, group.self));
+                 });
 }
 
 bool counts_agree(const Group& group, const Step& step) {

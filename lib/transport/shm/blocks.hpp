@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Parts that the algorithms of v-forms share, and words, which a comparison step (see meeting.hpp)
-// consists of.
+// Parts that algorithms share in which members have a block for each member, and words, which a
+// comparison step (see meeting.hpp) consists of.
 //
-// In the first step every member publishes its words (see block_counts.hpp), which contain the
-// counts of its blocks, and behind them the beginnings of its blocks. All members wait for all
+// Every step carries equally many elements of each block, so a member finds its block without the
+// counts of the others. With equal blocks, these elements follow each other in the payload. A
+// v-form does the same, except that some blocks end earlier, and that the payload of its first step
+// begins with the words (see block_counts.hpp), which contain the counts. All members wait for all
 // others, even in gather and scatter, because only the counts of all members tell how long the
 // longest block is. If a block is longer than the first step can carry, either more steps follow,
-// without counts, or another transport carries the call. Every step has space for equally many
-// elements of each block, so a member finds its block without the counts of the others.
+// without counts, or another transport carries the call.
 #pragma once
 
 #include <algorithm>
@@ -40,26 +41,62 @@ void publish_words(const Group& group, const Step& step, std::int64_t first, std
   return std::clamp<std::int64_t>(block - step.at, 0, step.count);
 }
 
-/// The payload of algorithms in which a member publishes one block.
-[[nodiscard]] Payload payload_of_own_block(const Group& group, const Call& call);
-/// The payload of algorithms in which a member publishes a block for each member.
-[[nodiscard]] Payload payload_of_all_blocks(const Group& group, const Call& call);
+/// Returns the bytes of the words of a v-form.
+[[nodiscard]] std::size_t bytes_of_counts(const Group& group, const Call& call);
+/// Returns where the elements of block `k` begin in a payload; 0 for k if there is only one block.
+[[nodiscard]] inline std::size_t part_offset(const Group& group, const Step& step, std::size_t k) {
+  const std::size_t part = static_cast<std::size_t>(step.count) * size_of(step.call.in.type);
+  const bool has_counts = step.at == 0 && step.call.has_blocks();
+  return (has_counts ? bytes_of_counts(group, step.call) : 0) + k * part;
+}
+/// Copies the part of a block that the step carries to a payload.
+inline void copy_part(const Step& step, std::byte* to, const ConstBuffer& block) {
+  if (const std::int64_t count = count_in(step, block.count); count != 0)
+    copy_bytes(to, element(block, step.at), static_cast<std::size_t>(count) * size_of(block.type));
+}
+/// Copies the part of a block that the step carries from a payload.
+inline void take_part(const Step& step, const Buffer& block, const std::byte* from) {
+  if (const std::int64_t count = count_in(step, block.count); count != 0)
+    copy_bytes(element(block, step.at), from,
+               static_cast<std::size_t>(count) * size_of(block.type));
+}
 
-/// Publishes a part of the input, which is one block.
-void publish_own_block(const Group& group, const Step& step);
+/// The payload of algorithms in which a member publishes a block for each member, and each block is
+/// as long as the output.
+[[nodiscard]] inline Payload payload_of_blocks(const Group& group, const Call& call) {
+  return {call.out.count, size_of(call.out.type) * group.size};
+}
 /// Publishes a part of each block of the input; in a scatter, only the root does.
-void publish_all_blocks(const Group& group, const Step& step);
-/// Returns where a member has published its part of the only block, or of block `k`.
-[[nodiscard]] std::byte* part_at(const Group& group, const Step& step, std::size_t member,
-                                 std::size_t k = 0);
-/// Copies a part to block `k` of the output, or to the output if it is a single block.
-void collect_part(const Step& step, std::size_t k, const std::byte* from);
-/// Copies the part of each member's only block. The part of this member comes from its input.
-void collect_parts(const Group& group, const Step& step);
+void publish_blocks(const Group& group, const Step& step);
+/// Copies the part of each member's only block to that member's block of the output. The part of
+/// this member comes from its input.
+void collect_blocks(const Group& group, const Step& step);
+/// Copies the parts that are meant for this member to its output.
+void exchange_blocks(const Group& group, const Step& step);
 
+/// The payloads of v-forms in which a member publishes one block, or a block for each member.
+[[nodiscard]] Payload payload_of_own_block(const Group& group, const Call& call);
+[[nodiscard]] Payload payload_of_all_blocks(const Group& group, const Call& call);
+/// Publishes a part of the input of a v-form, which is one block.
+void publish_own_block(const Group& group, const Step& step);
 /// Returns whether the counts of all members agree. @see Phase::agrees
 [[nodiscard]] bool counts_agree(const Group& group, const Step& step);
 /// Reads the counts of all members. @see Algorithm::lengths
 [[nodiscard]] Lengths lengths_of_blocks(const Group& group, const Step& step);
+
+/// Returns the v-form of an algorithm. Its first step carries the counts, for which all members
+/// wait.
+constexpr Algorithm v_form_of(Algorithm algorithm, std::string_view name,
+                              Payload (*payload)(const Group&, const Call&),
+                              void (*publish)(const Group&, const Step&)) {
+  algorithm.name = name;
+  algorithm.payload = payload;
+  algorithm.lengths = lengths_of_blocks;
+  algorithm.first.flow = Flow::all_to_all;
+  algorithm.first.publish = publish;
+  algorithm.first.agrees = counts_agree;
+  algorithm.run_small = nullptr;
+  return algorithm;
+}
 
 }  // namespace rankmesh::shm

@@ -44,9 +44,7 @@ Engine::Engine(const std::vector<std::byte*>& areas, std::vector<std::int32_t> l
 }
 
 bool Engine::can(const Call& call) const {
-  if (call.in.kind != MemoryKind::host || call.out.kind != MemoryKind::host || call.rows != 1 ||
-      call.user != nullptr)
-    return false;
+  if (call.is_on_device() || call.rows != 1 || call.user != nullptr) return false;
   if (reduces(call.operation) && !detail::can_reduce(call.in.type)) return false;
   const Algorithm* general = nullptr;
   if (call.has_blocks()) {

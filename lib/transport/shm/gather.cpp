@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "transport/shm/blocks.hpp"
 #include "transport/shm/one_step.hpp"
 
 namespace rankmesh::shm {
@@ -16,5 +17,7 @@ extern constexpr Algorithm gather{
                   }},
     .run_small = run_in_one_step<gather>,
 };
+extern constexpr Algorithm gather_v =
+    v_form_of(gather, "gather_v", payload_of_own_block, publish_own_block);
 
 }  // namespace rankmesh::shm

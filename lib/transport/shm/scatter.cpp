@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "transport/shm/blocks.hpp"
 #include "transport/shm/one_step.hpp"
 
 namespace rankmesh::shm {
 
-// The root publishes a piece of each block. Each member copies its block; the root copies its own
-// from its input.
+// The root publishes a piece of each block, and each member copies its own.
 extern constexpr Algorithm scatter{
     .name = "scatter",
     .operation = Operation::scatter,
@@ -13,16 +13,13 @@ extern constexpr Algorithm scatter{
               .publish = publish_blocks,
               .read =
                   [](const Group& group, const Step& step) {
-                    const Call& call = step.call;
-                    const std::size_t block = step.bytes / group.size;
-                    const auto self = static_cast<std::int64_t>(group.self);
-                    const std::byte* from =
-                        is_root(group, call)
-                            ? element(call.in, self * call.out.count + step.at)
-                            : group.payload(root_of(call), step) + group.self * block;
-                    copy_bytes(element(call.out, step.at), from, block);
+                    take_part(step, step.call.out,
+                              group.payload(root_of(step.call), step) +
+                                  part_offset(group, step, group.self));
                   }},
     .run_small = run_in_one_step<scatter>,
 };
+extern constexpr Algorithm scatter_v =
+    v_form_of(scatter, "scatter_v", payload_of_all_blocks, publish_blocks);
 
 }  // namespace rankmesh::shm

@@ -13,7 +13,7 @@ constexpr std::size_t block_bytes = 8192;
 void reduce_share_into_all_outputs(const Group& group, const Step& step) {
   const Call& call = step.call;
   const std::size_t unit = size_of(call.out.type);
-  const Share share = share_of(group, group.self, call.out.count, call.out.type);
+  const Share share = share_of(group.size, group.self, call.out.count, call.out.type);
   const std::int64_t end = share.begin + share.count;
   const auto block = static_cast<std::int64_t>(block_bytes / unit);
   for (std::int64_t at = share.begin; at < end; at += block) {

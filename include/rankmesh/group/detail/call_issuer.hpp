@@ -45,7 +45,7 @@ class RANKMESH_API CallIssuer {
 
   [[nodiscard]] std::size_t size() const { return static_cast<std::size_t>(size_); }
   [[nodiscard]] RankInGroup self() const { return self_; }
-  [[nodiscard]] std::uint32_t family() const { return family_; }
+  [[nodiscard]] std::uint32_t name_index() const { return name_index_; }
   [[nodiscard]] RankInGroup resolved(Peer peer) const { return peer.resolve(self_, size_); }
 
  protected:
@@ -54,7 +54,7 @@ class RANKMESH_API CallIssuer {
   std::unique_ptr<CallDispatcher> dispatcher_;
   std::int64_t size_;
   RankInGroup self_;
-  std::uint32_t family_;  // see Call::family
+  std::uint32_t name_index_;  // see Call::name_index
 };
 
 }  // namespace rankmesh::detail

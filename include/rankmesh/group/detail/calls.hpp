@@ -40,8 +40,10 @@ inline constexpr std::size_t units_of = ElementUnits<ElementOf<M>>::units;
 template <class M>
 inline constexpr std::size_t units_per_leaf = ElementUnits<ElementOf<M>>::per_leaf;
 
-/// Returns the blocks with all counts and displacements multiplied by `units`.
-RANKMESH_API Blocks scaled(const Blocks& blocks, std::size_t units);
+/// Returns the blocks with all counts and displacements in units.
+/// @param of_element  The units of an element, which Blocks count.
+/// @param of_leaf     The units of an innermost element, which a SlicedAxis counts.
+RANKMESH_API Blocks scaled(const Blocks& blocks, std::size_t of_element, std::size_t of_leaf);
 
 /// Returns the blocks with all counts and displacements, counted as buffer_of(M) counts elements.
 template <class M>
@@ -49,7 +51,7 @@ decltype(auto) blocks_in(const Blocks& blocks) {
   if constexpr (units_of<M> == 1)
     return (blocks);
   else
-    return scaled(blocks, units_of<M>);
+    return scaled(blocks, units_of<M>, units_per_leaf<M>);
 }
 
 /// Returns the address of an object, which may be a temporary of the expression that issues a call.

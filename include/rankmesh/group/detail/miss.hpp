@@ -7,12 +7,14 @@
 #include <initializer_list>
 #include <memory>
 #include <ranges>
+#include <string_view>
 #include <tuple>
 #include <type_traits>
 #include <vector>
 
 #include "rankmesh/base/buffer.hpp"
 #include "rankmesh/base/index.hpp"
+#include "rankmesh/base/operation.hpp"
 #include "rankmesh/base/reduce_op.hpp"
 #include "rankmesh/group/axis.hpp"
 #include "rankmesh/group/detail/calls.hpp"
@@ -21,44 +23,37 @@
 
 namespace rankmesh::detail {
 
-/// The name of the operation that a program has called.
-enum class Called : std::uint8_t {
-  broadcast,
-  all_reduce,
-  reduce,
-  all_gather,
-  reduce_scatter,
-  gather,
-  scatter,
-  all_to_all,
-  all_gather_v,
-  reduce_scatter_v,
-  gather_v,
-  scatter_v,
-  all_to_all_v,
-  send,
-  recv,
-  send_recv,
-  scan,
-  exscan,
-  try_recv,
+/// The function of a group that a program has called.
+struct Called {
+  Operation operation;
+  bool has_counts;  ///< The name ends with _v.
+  bool is_async;    ///< The name ends with _async.
+  bool tries;       ///< The name begins with try_.
+
+  [[nodiscard]] constexpr bool is(Operation of, bool with_counts = false) const {
+    return operation == of && has_counts == with_counts && !tries;
+  }
 };
-constexpr bool is_reduction(Called called) {
-  return called == Called::all_reduce || called == Called::reduce ||
-         called == Called::reduce_scatter || called == Called::reduce_scatter_v ||
-         called == Called::scan || called == Called::exscan;
+constexpr Called called_by(Operation operation, std::string_view name) {
+  const bool is_async = name.ends_with("_async");
+  if (is_async) name.remove_suffix(std::string_view{"_async"}.size());
+  return {operation, name.ends_with("_v"), is_async, name.starts_with("try_")};
+}
+/// Returns whether a reduction combines blocks of equal length.
+constexpr bool reduces_in_place(Operation operation) {
+  const OperationFacts& facts = facts_of(operation);
+  return facts.reduces && facts.in == Extent::block && facts.out == Extent::block;
 }
 /// Returns whether the operation writes to its first argument.
-constexpr bool writes_first(Called called, std::size_t buffers) {
-  return called == Called::broadcast || called == Called::recv || called == Called::try_recv ||
-         called == Called::scan || called == Called::exscan ||
-         ((called == Called::all_reduce || called == Called::reduce) && buffers < 2);
+constexpr bool writes_first(Operation operation, std::size_t buffers) {
+  const OperationFacts& facts = facts_of(operation);
+  return (facts.in == Extent::none && facts.out != Extent::none) ||
+         (reduces_in_place(operation) && (buffers < 2 || facts.awaited == Awaited::earlier));
 }
-/// Returns whether the operation has an output of its own.
-constexpr bool has_output(Called called) {
-  return called != Called::broadcast && called != Called::all_reduce && called != Called::reduce &&
-         called != Called::send && called != Called::recv && called != Called::try_recv &&
-         called != Called::scan && called != Called::exscan;
+/// Returns whether the operation has an output that is not its input.
+constexpr bool has_own_output(Operation operation) {
+  const OperationFacts& facts = facts_of(operation);
+  return facts.in != Extent::none && facts.out != Extent::none && !reduces_in_place(operation);
 }
 
 /// What is wrong with the arguments of a call.
@@ -136,10 +131,10 @@ consteval Miss miss_of_values(std::size_t buffers) {
     return Miss::not_contiguous;
   if constexpr (AnyRange<First> && !Memory<First>) return Miss::not_copyable;
   if constexpr (Memory<First>) {
-    if (is_reduction(called) && !ReducibleMemory<First>) return Miss::not_reducible;
-    if (writes_first(called, buffers) && !WritableMemory<First>) return Miss::constant;
+    if (reduces(called.operation) && !ReducibleMemory<First>) return Miss::not_reducible;
+    if (writes_first(called.operation, buffers) && !WritableMemory<First>) return Miss::constant;
   } else if constexpr (MovableElement<Plain<First>> && !std::is_same_v<Plain<First>, ReduceOp>) {
-    if (is_reduction(called) && !ReducibleElement<Plain<First>>) return Miss::not_reducible;
+    if (reduces(called.operation) && !ReducibleElement<Plain<First>>) return Miss::not_reducible;
   }
   return Miss::usage;
 }
@@ -156,7 +151,7 @@ consteval Miss miss_of_buffers() {
 }
 
 /// Returns what is wrong with a call.
-template <Called called, bool is_async, class... A>
+template <Called called, class... A>
 consteval Miss miss_of() {
   using First = At<0, A...>;
   using Second = At<1, A...>;
@@ -173,25 +168,25 @@ consteval Miss miss_of() {
     if ((Streamlike<A> || ...) && !Streamlike<At<last, A...>>) return Miss::stream_early;
   }
   if (PeerName<Third> && std::is_same_v<Plain<Fourth>, Axis>) return Miss::axis_late;
-  constexpr bool has_counts = called >= Called::all_gather_v && called <= Called::all_to_all_v;
-  if (has_counts && CountsOrBlocks<Second> && Memory<Third>) return Miss::blocks_early;
-  if (called == Called::send_recv && PeerName<Second> && Memory<Third>) return Miss::peer_early;
+  if (called.has_counts && CountsOrBlocks<Second> && Memory<Third>) return Miss::blocks_early;
+  if (called.operation == Operation::send_recv && PeerName<Second> && Memory<Third>)
+    return Miss::peer_early;
   if constexpr (sizeof...(A) > 0) {
     constexpr bool combines = sizeof...(A) > 1 &&
                               std::is_class_v<Plain<At<sizeof...(A) - 1, A...>>> &&
                               !Streamlike<At<sizeof...(A) - 1, A...>>;
-    if (is_reduction(called) && DeviceMemory<First> && combines && !AnyRange<Second>)
+    if (reduces(called.operation) && DeviceMemory<First> && combines && !AnyRange<Second>)
       return Miss::function_on_device;
     constexpr Miss values = miss_of_values<called, First>(buffers);
     if (values != Miss::usage) return values;
-    if (has_counts && CountsOrBlocks<Second>) return Miss::usage;  // there is no output
+    if (called.has_counts && CountsOrBlocks<Second>) return Miss::usage;  // there is no output
     constexpr Miss both = miss_of_buffers<First, Second>();
     if (both != Miss::usage) return both;
-    if (DeviceMemory<First> && !Memory<Second> && has_output(called)) return Miss::no_output;
-    if ((called == Called::recv || called == Called::try_recv) && Memory<First> &&
-        !is_borrowed<First>)
+    if (DeviceMemory<First> && !Memory<Second> && has_own_output(called.operation))
+      return Miss::no_output;
+    if (called.operation == Operation::recv && Memory<First> && !is_borrowed<First>)
       return Miss::received_temporary;
-    if (is_async && !std::is_lvalue_reference_v<First> && MovableElement<Plain<First>> &&
+    if (called.is_async && !std::is_lvalue_reference_v<First> && MovableElement<Plain<First>> &&
         !Memory<First>)
       return Miss::temporary;
   }

@@ -38,6 +38,8 @@ class OperationForms {
   OperationForms& operator=(const OperationForms&) = delete;
 
  protected:
+  static constexpr Operation operation_of_forms = operation;
+
   OperationForms() = default;
   ~OperationForms() = default;
 
@@ -119,7 +121,7 @@ class OperationForms {
   template <class In, class Out>
   void describe(Call& call, In& in, Out& out) {
     call.operation = operation;
-    call.family = issuer().family();
+    call.name_index = issuer().name_index();
     if constexpr (facts_of(operation).in != Extent::none) assign(call.in, buffer_of(in));
     if constexpr (facts_of(operation).out != Extent::none) assign(call.out, buffer_of(out));
     if constexpr (reduces(operation) && is_complex<LeafOf<ElementOf<Out>>>)
@@ -142,7 +144,7 @@ class OperationForms {
             .out = calls::bytes_of(out),
             .user = &reduction,
             .root = root,
-            .family = issuer().family()};
+            .name_index = issuer().name_index()};
   }
 
   // Returns a pointer to memory of the caller, or to a container that was moved into the call.

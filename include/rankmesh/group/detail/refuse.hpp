@@ -21,9 +21,9 @@ struct AnyResult {
 
 /// Does not compile. The error says what is wrong with the arguments A of a call, or how to call
 /// the operation.
-template <Called called, bool is_async, class... A>
+template <Called called, class... A>
 AnyResult refuse() {
-  constexpr Miss miss = miss_of<called, is_async, A...>();
+  constexpr Miss miss = miss_of<called, A...>();
   static_assert(miss != Miss::no_values,
                 "there are no values, and a list in braces is no memory: write std::array{1, 2} or "
                 "std::vector{1, 2}");
@@ -70,51 +70,51 @@ AnyResult refuse() {
   static_assert(miss != Miss::received_temporary,
                 "nobody can read what a temporary container receives: pass a variable");
   constexpr bool other = miss != Miss::usage;
-  static_assert(other || called != Called::broadcast, "write broadcast(values, root)");
-  static_assert(other || called != Called::all_reduce,
+  static_assert(other || !called.is(Operation::broadcast), "write broadcast(values, root)");
+  static_assert(other || !called.is(Operation::all_reduce),
                 "write all_reduce(values, op) in place, or all_reduce(in, out, op); op is a "
                 "ReduceOp or a function");
-  static_assert(other || called != Called::reduce,
+  static_assert(other || !called.is(Operation::reduce),
                 "write reduce(values, root, op) in place, or reduce(in, out, root, op); op is a "
                 "ReduceOp or a function");
-  static_assert(other || called != Called::all_gather,
+  static_assert(other || !called.is(Operation::all_gather),
                 "write all_gather(in, out), or auto all = all_gather(in)");
-  static_assert(other || called != Called::reduce_scatter,
+  static_assert(other || !called.is(Operation::reduce_scatter),
                 "write reduce_scatter(in, out, op), or auto mine = reduce_scatter(in, op)");
-  static_assert(other || called != Called::gather,
+  static_assert(other || !called.is(Operation::gather),
                 "write gather(in, out, root), or auto all = gather(in, root)");
   static_assert(
-      other || called != Called::scatter,
+      other || !called.is(Operation::scatter),
       "write scatter(in, out, root), or auto mine = scatter(in, root) for one value each");
-  static_assert(other || called != Called::all_to_all,
+  static_assert(other || !called.is(Operation::all_to_all),
                 "write all_to_all(in, out), or auto all = all_to_all(in)");
-  static_assert(other || called != Called::all_gather_v,
+  static_assert(other || !called.is(Operation::all_gather, true),
                 "write all_gather_v(in, out, counts), or auto all = all_gather_v(in)");
-  static_assert(other || called != Called::reduce_scatter_v,
+  static_assert(other || !called.is(Operation::reduce_scatter, true),
                 "write reduce_scatter_v(in, out, counts, op), or auto mine = reduce_scatter_v(in, "
                 "counts, op)");
-  static_assert(other || called != Called::gather_v,
+  static_assert(other || !called.is(Operation::gather, true),
                 "write gather_v(in, out, counts, root), or auto all = gather_v(in, root)");
   static_assert(
-      other || called != Called::scatter_v,
+      other || !called.is(Operation::scatter, true),
       "write scatter_v(in, out, counts, root), or auto mine = scatter_v(in, counts, root)");
-  static_assert(other || called != Called::all_to_all_v,
+  static_assert(other || !called.is(Operation::all_to_all, true),
                 "write all_to_all_v(in, out, in_counts, out_counts), or auto all = "
                 "all_to_all_v(in, in_counts)");
-  static_assert(other || called != Called::send,
+  static_assert(other || !called.is(Operation::send),
                 "write send(values, to, tag); the tag may be left out");
   static_assert(
-      other || called != Called::recv,
+      other || !called.is(Operation::recv),
       "write recv(values, from, tag), or auto x = recv<float>(from, tag); the tag may be left out");
-  static_assert(other || called != Called::send_recv,
+  static_assert(other || !called.is(Operation::send_recv),
                 "write send_recv(in, out, to, from, tag); the tag may be left out");
-  static_assert(other || called != Called::scan,
+  static_assert(other || !called.is(Operation::scan),
                 "write scan(values, op) in place, or auto x = scan(value, op); op is a ReduceOp or "
                 "a function");
-  static_assert(other || called != Called::exscan,
+  static_assert(other || !called.is(Operation::exscan),
                 "write exscan(values, op) in place, or auto x = exscan(value, op); op is a "
                 "ReduceOp or a function");
-  static_assert(other || called != Called::try_recv,
+  static_assert(other || !called.tries,
                 "write if (try_recv(values, from, tag)); the tag may be left out");
   return {};
 }
@@ -127,12 +127,15 @@ AnyResult refuse() {
 /// explicitly: in recv<float>(0), `float` is the type of the value. In a requires-expression, these
 /// calls count as valid.
 // clang-format off
-#define RANKMESH_REFUSE_OTHERS(Forms, name, called, is_async)                                    \
+#define RANKMESH_REFUSE_OTHER(Forms, name)                                                       \
   template <int = 0, class First = detail::Braces, class... A>                                   \
     requires(!forms_only && !requires(Forms<!forms_only>& forms, First&& first, A&&... others) { \
       forms.name(std::forward<First>(first), std::forward<A>(others)...);                        \
     })                                                                                           \
   detail::AnyResult name(First&& = {}, A&&...) {                                                 \
-    return detail::refuse<detail::Called::called, is_async, First, A...>();                      \
+    return detail::refuse<detail::called_by(Forms::operation_of_forms, #name), First, A...>();                 \
   }
+#define RANKMESH_REFUSE_OTHERS(Forms, name) \
+  RANKMESH_REFUSE_OTHER(Forms, name)        \
+  RANKMESH_REFUSE_OTHER(Forms, name##_async)
 // clang-format on

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "rankmesh/group/detail/operation_forms.hpp"
-#include "rankmesh/group/detail/sliced.hpp"
 #include "rankmesh/group/returned.hpp"
+#include "rankmesh/group/sliced_axis.hpp"
 
 namespace rankmesh {
 
@@ -18,9 +18,10 @@ namespace rankmesh {
 /// over the group.
 ///
 /// In all_gather_v(), the blocks may have different sizes: `blocks` is a
-/// rankmesh::Blocks, or a list of counts such as a std::vector. Every member passes the sizes of
-/// all blocks, and all members must pass the same sizes. Sizes are counted in elements of the
-/// divided buffer. If the buffer is an array of two dimensions, each row counts as one element.
+/// rankmesh::Blocks, a SlicedAxis, or a list of counts such as a std::vector. Every member passes
+/// the sizes of all blocks, and all members must pass the same sizes. Sizes are counted in elements
+/// of the divided buffer. If the buffer is an array of two dimensions, each row counts as one
+/// element.
 template <bool forms_only = false>
 class AllGather : public detail::OperationForms<Operation::all_gather> {
  public:
@@ -65,16 +66,6 @@ class AllGather : public detail::OperationForms<Operation::all_gather> {
     const auto& out_blocks = detail::blocks_in<Out>(blocks);
     run_any(in, out, {.out_blocks = &out_blocks, .stream = stream});
   }
-  /// Joins the members' parts along an axis.
-  /// @param in   This member's part of the array, contiguous.
-  /// @param out  The whole array.
-  template <Memory In, OutputOf<In> Out>
-  void all_gather_v(In&& in, Out&& out, const SlicedAxis& axis, StreamRef stream = {}) {
-    const Blocks blocks = detail::blocks_in<Out>(axis);
-    detail::joined(out, axis, true, [&](auto& parts) {
-      run_any(in, parts, {.out_blocks = &blocks, .stream = stream});
-    });
-  }
   /// Concatenates values in host memory. All members get the values and the sizes. Cost: an
   /// all_gather of 8 bytes per member before the values.
   template <HostMemory In>
@@ -93,10 +84,8 @@ class AllGather : public detail::OperationForms<Operation::all_gather> {
                  {.out_blocks = &out_blocks, .stream = stream});
   }
 
-  RANKMESH_REFUSE_OTHERS(AllGather, all_gather, all_gather, false)
-  RANKMESH_REFUSE_OTHERS(AllGather, all_gather_async, all_gather, true)
-  RANKMESH_REFUSE_OTHERS(AllGather, all_gather_v, all_gather_v, false)
-  RANKMESH_REFUSE_OTHERS(AllGather, all_gather_v_async, all_gather_v, true)
+  RANKMESH_REFUSE_OTHERS(AllGather, all_gather)
+  RANKMESH_REFUSE_OTHERS(AllGather, all_gather_v)
 };
 
 }  // namespace rankmesh

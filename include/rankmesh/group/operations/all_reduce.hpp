@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "rankmesh/group/detail/operation_forms.hpp"
+#include "rankmesh/group/or_stream.hpp"
 
 namespace rankmesh {
 
@@ -22,14 +23,8 @@ class AllReduce : public detail::OperationForms<Operation::all_reduce> {
   /// Reduces in place.
   template <WritableReducibleMemory M>
     requires detail::is_borrowed<M>
-  void all_reduce(M&& values, ReduceOp op = ReduceOp::sum, StreamRef stream = {}) {
-    run(values, {.reduction = op, .stream = stream});
-  }
-  /// Reduces in place in device memory, with ReduceOp::sum.
-  template <DeviceMemory M>
-    requires WritableReducibleMemory<M>
-  void all_reduce(M&& values, StreamRef stream) {
-    all_reduce(values, ReduceOp::sum, stream);
+  void all_reduce(M&& values, OrStream<ReduceOp> op = ReduceOp::sum, StreamRef stream = {}) {
+    run(values, {.reduction = op.value(), .stream = op.stream_or(stream)});
   }
   /// Reduces in place with a function.
   template <WritableHostValues M, ReductionFunction<std::ranges::range_value_t<M>> F>
@@ -38,13 +33,9 @@ class AllReduce : public detail::OperationForms<Operation::all_reduce> {
   }
   /// Reduces `in`. `out` has as many elements as `in`.
   template <Memory In, ReducedOutputOf<In> Out>
-  void all_reduce(In&& in, Out&& out, ReduceOp op = ReduceOp::sum, StreamRef stream = {}) {
-    run(in, out, {.reduction = op, .stream = stream});
-  }
-  /// Reduces `in` in device memory, with ReduceOp::sum.
-  template <DeviceMemory In, ReducedOutputOf<In> Out>
-  void all_reduce(In&& in, Out&& out, StreamRef stream) {
-    all_reduce(in, out, ReduceOp::sum, stream);
+  void all_reduce(In&& in, Out&& out, OrStream<ReduceOp> op = ReduceOp::sum,
+                  StreamRef stream = {}) {
+    run(in, out, {.reduction = op.value(), .stream = op.stream_or(stream)});
   }
   /// Reduces `in` with a function.
   template <HostValues In, WritableHostValues Out, MatchingReduction<In, Out> F>
@@ -86,15 +77,10 @@ class AllReduce : public detail::OperationForms<Operation::all_reduce> {
 
   /// Starts all_reduce() in place; returns a Work. The memory must stay valid until it is complete.
   template <WritableReducibleMemory M>
-  [[nodiscard]] WorkOn<M> all_reduce_async(M&& values, ReduceOp op = ReduceOp::sum,
+  [[nodiscard]] WorkOn<M> all_reduce_async(M&& values, OrStream<ReduceOp> op = ReduceOp::sum,
                                            StreamRef stream = {}) {
-    return start(std::forward<M>(values), {.reduction = op, .stream = stream});
-  }
-  /// Does the same in device memory, with ReduceOp::sum.
-  template <DeviceMemory M>
-    requires WritableReducibleMemory<M>
-  [[nodiscard]] Work all_reduce_async(M&& values, StreamRef stream) {
-    return all_reduce_async(values, ReduceOp::sum, stream);
+    return start(std::forward<M>(values),
+                 {.reduction = op.value(), .stream = op.stream_or(stream)});
   }
   /// Does the same with a function.
   template <WritableHostValues M, ReductionFunction<std::ranges::range_value_t<M>> F>
@@ -104,14 +90,11 @@ class AllReduce : public detail::OperationForms<Operation::all_reduce> {
   }
   /// Starts all_reduce(); returns a Work. The memory must stay valid until it is complete.
   template <Memory In, ReducedOutputOf<In> Out>
-  [[nodiscard]] WorkOn<Out> all_reduce_async(In&& in, Out&& out, ReduceOp op = ReduceOp::sum,
+  [[nodiscard]] WorkOn<Out> all_reduce_async(In&& in, Out&& out,
+                                             OrStream<ReduceOp> op = ReduceOp::sum,
                                              StreamRef stream = {}) {
-    return start(std::forward<In>(in), std::forward<Out>(out), {.reduction = op, .stream = stream});
-  }
-  /// Does the same in device memory, with ReduceOp::sum.
-  template <DeviceMemory In, ReducedOutputOf<In> Out>
-  [[nodiscard]] Work all_reduce_async(In&& in, Out&& out, StreamRef stream) {
-    return all_reduce_async(in, out, ReduceOp::sum, stream);
+    return start(std::forward<In>(in), std::forward<Out>(out),
+                 {.reduction = op.value(), .stream = op.stream_or(stream)});
   }
   /// Does the same with a function.
   template <HostValues In, WritableHostValues Out, MatchingReduction<In, Out> F>
@@ -125,8 +108,7 @@ class AllReduce : public detail::OperationForms<Operation::all_reduce> {
     return all_reduce_async(detail::one(value), op);
   }
 
-  RANKMESH_REFUSE_OTHERS(AllReduce, all_reduce, all_reduce, false)
-  RANKMESH_REFUSE_OTHERS(AllReduce, all_reduce_async, all_reduce, true)
+  RANKMESH_REFUSE_OTHERS(AllReduce, all_reduce)
 };
 
 }  // namespace rankmesh

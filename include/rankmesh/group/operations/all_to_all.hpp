@@ -70,10 +70,8 @@ class AllToAll : public detail::OperationForms<Operation::all_to_all> {
                  {.in_blocks = &sent, .out_blocks = &received, .stream = stream});
   }
 
-  RANKMESH_REFUSE_OTHERS(AllToAll, all_to_all, all_to_all, false)
-  RANKMESH_REFUSE_OTHERS(AllToAll, all_to_all_async, all_to_all, true)
-  RANKMESH_REFUSE_OTHERS(AllToAll, all_to_all_v, all_to_all_v, false)
-  RANKMESH_REFUSE_OTHERS(AllToAll, all_to_all_v_async, all_to_all_v, true)
+  RANKMESH_REFUSE_OTHERS(AllToAll, all_to_all)
+  RANKMESH_REFUSE_OTHERS(AllToAll, all_to_all_v)
 
  private:
   // The later check of the call counts units. It would therefore accept blocks that divide a

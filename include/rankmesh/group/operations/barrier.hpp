@@ -15,7 +15,7 @@ class Barrier : public detail::OperationForms<Operation::barrier> {
   [[nodiscard]] Work barrier_async() { return issuer().start_any(call(), {}); }
 
  private:
-  Call call() { return {.operation = Operation::barrier, .family = issuer().family()}; }
+  Call call() { return {.operation = Operation::barrier, .name_index = issuer().name_index()}; }
 };
 
 }  // namespace rankmesh

@@ -51,8 +51,7 @@ class Broadcast : public detail::OperationForms<Operation::broadcast> {
     return broadcast_async(detail::one(value), root);
   }
 
-  RANKMESH_REFUSE_OTHERS(Broadcast, broadcast, broadcast, false)
-  RANKMESH_REFUSE_OTHERS(Broadcast, broadcast_async, broadcast, true)
+  RANKMESH_REFUSE_OTHERS(Broadcast, broadcast)
 };
 
 }  // namespace rankmesh

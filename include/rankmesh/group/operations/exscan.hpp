@@ -50,8 +50,7 @@ class Exscan : public detail::PrefixForms<Operation::exscan> {
     return start_prefix(std::forward<M>(values), reduction);
   }
 
-  RANKMESH_REFUSE_OTHERS(Exscan, exscan, exscan, false)
-  RANKMESH_REFUSE_OTHERS(Exscan, exscan_async, exscan, true)
+  RANKMESH_REFUSE_OTHERS(Exscan, exscan)
 };
 
 }  // namespace rankmesh

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "rankmesh/group/detail/operation_forms.hpp"
-#include "rankmesh/group/detail/sliced.hpp"
 #include "rankmesh/group/operations/all_gather.hpp"
 #include "rankmesh/group/returned.hpp"
+#include "rankmesh/group/sliced_axis.hpp"
 
 namespace rankmesh {
 
@@ -19,9 +19,10 @@ namespace rankmesh {
 /// ignored. Collective over the group.
 ///
 /// In gather_v(), the blocks may have different sizes: `blocks` is a
-/// rankmesh::Blocks, or a list of counts such as a std::vector. Every member passes the sizes of
-/// all blocks, and all members must pass the same sizes. Sizes are counted in elements of the
-/// divided buffer. If the buffer is an array of two dimensions, each row counts as one element.
+/// rankmesh::Blocks, a SlicedAxis, or a list of counts such as a std::vector. Every member passes
+/// the sizes of all blocks, and all members must pass the same sizes. Sizes are counted in elements
+/// of the divided buffer. If the buffer is an array of two dimensions, each row counts as one
+/// element.
 template <bool forms_only = false>
 class Gather : public detail::OperationForms<Operation::gather> {
  public:
@@ -70,17 +71,6 @@ class Gather : public detail::OperationForms<Operation::gather> {
     const auto& out_blocks = detail::blocks_in<Out>(blocks);
     run_any(in, out, {.out_blocks = &out_blocks, .root = root, .stream = stream});
   }
-  /// Joins the members' parts along an axis.
-  /// @param in   This member's part of the array, contiguous.
-  /// @param out  The whole array.
-  template <Memory In, OutputOf<In> Out>
-  void gather_v(In&& in, Out&& out, const SlicedAxis& axis, RankInGroup root,
-                StreamRef stream = {}) {
-    const Blocks blocks = detail::blocks_in<Out>(axis);
-    detail::joined(out, axis, issuer().self() == root, [&](auto& parts) {
-      run_any(in, parts, {.out_blocks = &blocks, .root = root, .stream = stream});
-    });
-  }
   /// Concatenates values in host memory. Cost: an all_gather of 8 bytes per member before the
   /// values.
   /// @return The values and the sizes at the root. On all other members, only the sizes.
@@ -100,10 +90,8 @@ class Gather : public detail::OperationForms<Operation::gather> {
                  {.out_blocks = &out_blocks, .root = root, .stream = stream});
   }
 
-  RANKMESH_REFUSE_OTHERS(Gather, gather, gather, false)
-  RANKMESH_REFUSE_OTHERS(Gather, gather_async, gather, true)
-  RANKMESH_REFUSE_OTHERS(Gather, gather_v, gather_v, false)
-  RANKMESH_REFUSE_OTHERS(Gather, gather_v_async, gather_v, true)
+  RANKMESH_REFUSE_OTHERS(Gather, gather)
+  RANKMESH_REFUSE_OTHERS(Gather, gather_v)
 };
 
 }  // namespace rankmesh

@@ -10,6 +10,7 @@
 
 #include "rankmesh/group/detail/no_group.hpp"
 #include "rankmesh/group/detail/operation_forms.hpp"
+#include "rankmesh/group/or_stream.hpp"
 
 namespace rankmesh {
 
@@ -22,14 +23,9 @@ class Recv : public detail::OperationForms<Operation::recv> {
   /// Receives the values in a buffer with as many elements as the other member sends.
   template <WritableMemory Out>
     requires detail::is_borrowed<Out>
-  void recv(Out&& values, Peer from, int tag = 0, StreamRef stream = {}) {
-    run(values, {.tag = tag, .source = issuer().resolved(from), .stream = stream});
-  }
-  /// Receives values in device memory, with the tag 0.
-  template <DeviceMemory Out>
-    requires WritableMemory<Out>
-  void recv(Out&& values, Peer from, StreamRef stream) {
-    recv(values, from, 0, stream);
+  void recv(Out&& values, Peer from, OrStream<int> tag = 0, StreamRef stream = {}) {
+    run(values,
+        {.tag = tag.value(), .source = issuer().resolved(from), .stream = tag.stream_or(stream)});
   }
   /// Receives one value.
   template <Variable T>
@@ -46,16 +42,11 @@ class Recv : public detail::OperationForms<Operation::recv> {
   }
   /// Starts recv(); returns a Work. The memory must stay valid until it is complete.
   template <WritableMemory Out>
-  [[nodiscard]] WorkOn<Out> recv_async(Out&& values, Peer from, int tag = 0,
+  [[nodiscard]] WorkOn<Out> recv_async(Out&& values, Peer from, OrStream<int> tag = 0,
                                        StreamRef stream = {}) {
-    return start(std::forward<Out>(values),
-                 {.tag = tag, .source = issuer().resolved(from), .stream = stream});
-  }
-  /// Does the same in device memory, with the tag 0.
-  template <DeviceMemory Out>
-    requires WritableMemory<Out>
-  [[nodiscard]] Work recv_async(Out&& values, Peer from, StreamRef stream) {
-    return recv_async(values, from, 0, stream);
+    return start(
+        std::forward<Out>(values),
+        {.tag = tag.value(), .source = issuer().resolved(from), .stream = tag.stream_or(stream)});
   }
   /// Starts to receive one value, which must stay valid until the operation is complete.
   template <Variable T>
@@ -85,9 +76,8 @@ class Recv : public detail::OperationForms<Operation::recv> {
     return try_recv(detail::one(value), from, tag);
   }
 
-  RANKMESH_REFUSE_OTHERS(Recv, recv, recv, false)
-  RANKMESH_REFUSE_OTHERS(Recv, recv_async, recv, true)
-  RANKMESH_REFUSE_OTHERS(Recv, try_recv, try_recv, false)
+  RANKMESH_REFUSE_OTHERS(Recv, recv)
+  RANKMESH_REFUSE_OTHER(Recv, try_recv)
   /// Refuses, at compile time, to receive and return a T that is not a single value.
   template <class T>
     requires(!Value<T>)

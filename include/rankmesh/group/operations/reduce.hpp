@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "rankmesh/group/detail/operation_forms.hpp"
+#include "rankmesh/group/or_stream.hpp"
 
 namespace rankmesh {
 
@@ -19,26 +20,16 @@ class Reduce : public detail::OperationForms<Operation::reduce> {
   /// Reduces in place.
   template <WritableReducibleMemory M>
     requires detail::is_borrowed<M>
-  void reduce(M&& values, RankInGroup root, ReduceOp op = ReduceOp::sum, StreamRef stream = {}) {
-    run(values, {.reduction = op, .root = root, .stream = stream});
-  }
-  /// Reduces in place in device memory, with ReduceOp::sum.
-  template <DeviceMemory M>
-    requires WritableReducibleMemory<M>
-  void reduce(M&& values, RankInGroup root, StreamRef stream) {
-    reduce(values, root, ReduceOp::sum, stream);
+  void reduce(M&& values, RankInGroup root, OrStream<ReduceOp> op = ReduceOp::sum,
+              StreamRef stream = {}) {
+    run(values, {.reduction = op.value(), .root = root, .stream = op.stream_or(stream)});
   }
   /// Reduces `in`. At the root, `out` has as many elements as `in`. On other members, `out` does
   /// not change.
   template <Memory In, ReducedOutputOf<In> Out>
-  void reduce(In&& in, Out&& out, RankInGroup root, ReduceOp op = ReduceOp::sum,
+  void reduce(In&& in, Out&& out, RankInGroup root, OrStream<ReduceOp> op = ReduceOp::sum,
               StreamRef stream = {}) {
-    run(in, out, {.reduction = op, .root = root, .stream = stream});
-  }
-  /// Reduces `in` in device memory, with ReduceOp::sum.
-  template <DeviceMemory In, ReducedOutputOf<In> Out>
-  void reduce(In&& in, Out&& out, RankInGroup root, StreamRef stream) {
-    reduce(in, out, root, ReduceOp::sum, stream);
+    run(in, out, {.reduction = op.value(), .root = root, .stream = op.stream_or(stream)});
   }
   /// Reduces `in` with a function.
   template <HostValues In, WritableHostValues Out, MatchingReduction<In, Out> F>
@@ -71,27 +62,19 @@ class Reduce : public detail::OperationForms<Operation::reduce> {
 
   /// Starts reduce() in place; returns a Work. The memory must stay valid until it is complete.
   template <WritableReducibleMemory M>
-  [[nodiscard]] WorkOn<M> reduce_async(M&& values, RankInGroup root, ReduceOp op = ReduceOp::sum,
+  [[nodiscard]] WorkOn<M> reduce_async(M&& values, RankInGroup root,
+                                       OrStream<ReduceOp> op = ReduceOp::sum,
                                        StreamRef stream = {}) {
-    return start(std::forward<M>(values), {.reduction = op, .root = root, .stream = stream});
-  }
-  /// Does the same in device memory, with ReduceOp::sum.
-  template <DeviceMemory M>
-    requires WritableReducibleMemory<M>
-  [[nodiscard]] Work reduce_async(M&& values, RankInGroup root, StreamRef stream) {
-    return reduce_async(values, root, ReduceOp::sum, stream);
+    return start(std::forward<M>(values),
+                 {.reduction = op.value(), .root = root, .stream = op.stream_or(stream)});
   }
   /// Starts reduce(); returns a Work. The memory must stay valid until it is complete.
   template <Memory In, ReducedOutputOf<In> Out>
   [[nodiscard]] WorkOn<Out> reduce_async(In&& in, Out&& out, RankInGroup root,
-                                         ReduceOp op = ReduceOp::sum, StreamRef stream = {}) {
+                                         OrStream<ReduceOp> op = ReduceOp::sum,
+                                         StreamRef stream = {}) {
     return start(std::forward<In>(in), std::forward<Out>(out),
-                 {.reduction = op, .root = root, .stream = stream});
-  }
-  /// Does the same in device memory, with ReduceOp::sum.
-  template <DeviceMemory In, ReducedOutputOf<In> Out>
-  [[nodiscard]] Work reduce_async(In&& in, Out&& out, RankInGroup root, StreamRef stream) {
-    return reduce_async(in, out, root, ReduceOp::sum, stream);
+                 {.reduction = op.value(), .root = root, .stream = op.stream_or(stream)});
   }
   /// Does the same with a function.
   template <HostValues In, WritableHostValues Out, MatchingReduction<In, Out> F>
@@ -105,8 +88,7 @@ class Reduce : public detail::OperationForms<Operation::reduce> {
     return reduce_async(detail::one(value), root, op);
   }
 
-  RANKMESH_REFUSE_OTHERS(Reduce, reduce, reduce, false)
-  RANKMESH_REFUSE_OTHERS(Reduce, reduce_async, reduce, true)
+  RANKMESH_REFUSE_OTHERS(Reduce, reduce)
 };
 
 }  // namespace rankmesh

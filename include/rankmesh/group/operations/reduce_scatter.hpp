@@ -8,8 +8,9 @@
 #include <utility>
 
 #include "rankmesh/group/detail/operation_forms.hpp"
-#include "rankmesh/group/detail/sliced.hpp"
+#include "rankmesh/group/or_stream.hpp"
 #include "rankmesh/group/returned.hpp"
+#include "rankmesh/group/sliced_axis.hpp"
 
 namespace rankmesh {
 
@@ -19,21 +20,18 @@ namespace rankmesh {
 /// can replace the ReduceOp.
 ///
 /// In reduce_scatter_v(), the blocks may have different sizes: `blocks` is a
-/// rankmesh::Blocks, or a list of counts such as a std::vector. Every member passes the sizes of
-/// all blocks, and all members must pass the same sizes. Sizes are counted in elements of the
-/// divided buffer. If the buffer is an array of two dimensions, each row counts as one element.
+/// rankmesh::Blocks, a SlicedAxis, or a list of counts such as a std::vector. Every member passes
+/// the sizes of all blocks, and all members must pass the same sizes. Sizes are counted in elements
+/// of the divided buffer. If the buffer is an array of two dimensions, each row counts as one
+/// element.
 template <bool forms_only = false>
 class ReduceScatter : public detail::OperationForms<Operation::reduce_scatter> {
  public:
   /// Reduces `in`.
   template <Memory In, ReducedOutputOf<In> Out>
-  void reduce_scatter(In&& in, Out&& out, ReduceOp op = ReduceOp::sum, StreamRef stream = {}) {
-    run(in, out, {.reduction = op, .stream = stream});
-  }
-  /// Reduces `in` in device memory, with ReduceOp::sum.
-  template <DeviceMemory In, ReducedOutputOf<In> Out>
-  void reduce_scatter(In&& in, Out&& out, StreamRef stream) {
-    reduce_scatter(in, out, ReduceOp::sum, stream);
+  void reduce_scatter(In&& in, Out&& out, OrStream<ReduceOp> op = ReduceOp::sum,
+                      StreamRef stream = {}) {
+    run(in, out, {.reduction = op.value(), .stream = op.stream_or(stream)});
   }
   /// Reduces `in` with a function.
   template <HostValues In, WritableHostValues Out, MatchingReduction<In, Out> F>
@@ -44,14 +42,9 @@ class ReduceScatter : public detail::OperationForms<Operation::reduce_scatter> {
   /// @param in   A whole array.
   /// @param out  This member's block, with the shape of the axis.
   template <Memory In, ReducedOutputOf<In> Out>
-  void reduce_scatter(In&& in, Out&& out, const Axis& axis, ReduceOp op = ReduceOp::sum,
+  void reduce_scatter(In&& in, Out&& out, const Axis& axis, OrStream<ReduceOp> op = ReduceOp::sum,
                       StreamRef stream = {}) {
-    run_any(in, out, {.reduction = op, .stream = stream}, &axis);
-  }
-  /// Reduces arrays in device memory, with ReduceOp::sum.
-  template <DeviceMemory In, ReducedOutputOf<In> Out>
-  void reduce_scatter(In&& in, Out&& out, const Axis& axis, StreamRef stream) {
-    reduce_scatter(in, out, axis, ReduceOp::sum, stream);
+    run_any(in, out, {.reduction = op.value(), .stream = op.stream_or(stream)}, &axis);
   }
   /// Reduces `in` in host memory, and returns this member's block. The number of elements of `in`
   /// must be a multiple of size().
@@ -63,14 +56,11 @@ class ReduceScatter : public detail::OperationForms<Operation::reduce_scatter> {
   }
   /// Starts reduce_scatter(); returns a Work. The memory must stay valid until it is complete.
   template <Memory In, ReducedOutputOf<In> Out>
-  [[nodiscard]] WorkOn<Out> reduce_scatter_async(In&& in, Out&& out, ReduceOp op = ReduceOp::sum,
+  [[nodiscard]] WorkOn<Out> reduce_scatter_async(In&& in, Out&& out,
+                                                 OrStream<ReduceOp> op = ReduceOp::sum,
                                                  StreamRef stream = {}) {
-    return start(std::forward<In>(in), std::forward<Out>(out), {.reduction = op, .stream = stream});
-  }
-  /// Does the same in device memory, with ReduceOp::sum.
-  template <DeviceMemory In, ReducedOutputOf<In> Out>
-  [[nodiscard]] Work reduce_scatter_async(In&& in, Out&& out, StreamRef stream) {
-    return reduce_scatter_async(in, out, ReduceOp::sum, stream);
+    return start(std::forward<In>(in), std::forward<Out>(out),
+                 {.reduction = op.value(), .stream = op.stream_or(stream)});
   }
   /// Does the same with a function.
   template <HostValues In, WritableHostValues Out, MatchingReduction<In, Out> F>
@@ -81,39 +71,19 @@ class ReduceScatter : public detail::OperationForms<Operation::reduce_scatter> {
   /// Does the same along an axis.
   template <Memory In, ReducedOutputOf<In> Out>
   [[nodiscard]] WorkOn<Out> reduce_scatter_async(In&& in, Out&& out, const Axis& axis,
-                                                 ReduceOp op = ReduceOp::sum,
+                                                 OrStream<ReduceOp> op = ReduceOp::sum,
                                                  StreamRef stream = {}) {
-    return start(std::forward<In>(in), std::forward<Out>(out), {.reduction = op, .stream = stream},
-                 &axis);
-  }
-  /// Does the same along an axis in device memory, with ReduceOp::sum.
-  template <DeviceMemory In, ReducedOutputOf<In> Out>
-  [[nodiscard]] Work reduce_scatter_async(In&& in, Out&& out, const Axis& axis, StreamRef stream) {
-    return reduce_scatter_async(in, out, axis, ReduceOp::sum, stream);
+    return start(std::forward<In>(in), std::forward<Out>(out),
+                 {.reduction = op.value(), .stream = op.stream_or(stream)}, &axis);
   }
 
   /// Gives block k of the result to member k.
   template <Memory In, ReducedOutputOf<In> Out>
-  void reduce_scatter_v(In&& in, Out&& out, const Blocks& blocks, ReduceOp op = ReduceOp::sum,
-                        StreamRef stream = {}) {
+  void reduce_scatter_v(In&& in, Out&& out, const Blocks& blocks,
+                        OrStream<ReduceOp> op = ReduceOp::sum, StreamRef stream = {}) {
     const auto& in_blocks = detail::blocks_in<In>(blocks);
-    run_any(in, out, {.reduction = op, .in_blocks = &in_blocks, .stream = stream});
-  }
-  /// Does the same in device memory, with ReduceOp::sum.
-  template <DeviceMemory In, ReducedOutputOf<In> Out>
-  void reduce_scatter_v(In&& in, Out&& out, const Blocks& blocks, StreamRef stream) {
-    reduce_scatter_v(in, out, blocks, ReduceOp::sum, stream);
-  }
-  /// Reduces arrays. Member k gets part k along the axis.
-  /// @param in   A whole array.
-  /// @param out  This member's part of the array, contiguous.
-  template <Memory In, ReducedOutputOf<In> Out>
-  void reduce_scatter_v(In&& in, Out&& out, const SlicedAxis& axis, ReduceOp op = ReduceOp::sum,
-                        StreamRef stream = {}) {
-    const Blocks blocks = detail::blocks_in<In>(axis);
-    detail::split(in, axis, true, [&](auto& parts) {
-      run_any(parts, out, {.reduction = op, .in_blocks = &blocks, .stream = stream});
-    });
+    run_any(in, out,
+            {.reduction = op.value(), .in_blocks = &in_blocks, .stream = op.stream_or(stream)});
   }
   /// Reduces `in` in host memory, and returns this member's block.
   template <HostMemory In>
@@ -128,23 +98,16 @@ class ReduceScatter : public detail::OperationForms<Operation::reduce_scatter> {
   /// Starts reduce_scatter_v(); returns a Work. The memory must stay valid until it is complete.
   template <Memory In, ReducedOutputOf<In> Out>
   [[nodiscard]] WorkOn<Out> reduce_scatter_v_async(In&& in, Out&& out, const Blocks& blocks,
-                                                   ReduceOp op = ReduceOp::sum,
+                                                   OrStream<ReduceOp> op = ReduceOp::sum,
                                                    StreamRef stream = {}) {
     const auto& in_blocks = detail::blocks_in<In>(blocks);
-    return start(std::forward<In>(in), std::forward<Out>(out),
-                 {.reduction = op, .in_blocks = &in_blocks, .stream = stream});
-  }
-  /// Does the same in device memory, with ReduceOp::sum.
-  template <DeviceMemory In, ReducedOutputOf<In> Out>
-  [[nodiscard]] Work reduce_scatter_v_async(In&& in, Out&& out, const Blocks& blocks,
-                                            StreamRef stream) {
-    return reduce_scatter_v_async(in, out, blocks, ReduceOp::sum, stream);
+    return start(
+        std::forward<In>(in), std::forward<Out>(out),
+        {.reduction = op.value(), .in_blocks = &in_blocks, .stream = op.stream_or(stream)});
   }
 
-  RANKMESH_REFUSE_OTHERS(ReduceScatter, reduce_scatter, reduce_scatter, false)
-  RANKMESH_REFUSE_OTHERS(ReduceScatter, reduce_scatter_async, reduce_scatter, true)
-  RANKMESH_REFUSE_OTHERS(ReduceScatter, reduce_scatter_v, reduce_scatter_v, false)
-  RANKMESH_REFUSE_OTHERS(ReduceScatter, reduce_scatter_v_async, reduce_scatter_v, true)
+  RANKMESH_REFUSE_OTHERS(ReduceScatter, reduce_scatter)
+  RANKMESH_REFUSE_OTHERS(ReduceScatter, reduce_scatter_v)
 };
 
 }  // namespace rankmesh

@@ -52,8 +52,7 @@ class Scan : public detail::PrefixForms<Operation::scan> {
     return start_prefix(std::forward<M>(values), reduction);
   }
 
-  RANKMESH_REFUSE_OTHERS(Scan, scan, scan, false)
-  RANKMESH_REFUSE_OTHERS(Scan, scan_async, scan, true)
+  RANKMESH_REFUSE_OTHERS(Scan, scan)
 };
 
 }  // namespace rankmesh

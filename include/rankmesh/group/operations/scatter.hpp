@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "rankmesh/group/detail/operation_forms.hpp"
-#include "rankmesh/group/detail/sliced.hpp"
 #include "rankmesh/group/operations/broadcast.hpp"
 #include "rankmesh/group/returned.hpp"
+#include "rankmesh/group/sliced_axis.hpp"
 
 namespace rankmesh {
 
@@ -21,9 +21,10 @@ namespace rankmesh {
 /// axis of an array. Collective over the group.
 ///
 /// In scatter_v(), the blocks may have different sizes: `blocks` is a
-/// rankmesh::Blocks, or a list of counts such as a std::vector. Every member passes the sizes of
-/// all blocks, and all members must pass the same sizes. Sizes are counted in elements of the
-/// divided buffer. If the buffer is an array of two dimensions, each row counts as one element.
+/// rankmesh::Blocks, a SlicedAxis, or a list of counts such as a std::vector. Every member passes
+/// the sizes of all blocks, and all members must pass the same sizes. Sizes are counted in elements
+/// of the divided buffer. If the buffer is an array of two dimensions, each row counts as one
+/// element.
 template <bool forms_only = false>
 class Scatter : public detail::OperationForms<Operation::scatter> {
  public:
@@ -68,16 +69,6 @@ class Scatter : public detail::OperationForms<Operation::scatter> {
     const auto& in_blocks = detail::blocks_in<In>(blocks);
     run_any(in, out, {.in_blocks = &in_blocks, .root = root, .stream = stream});
   }
-  /// Divides the root's array along an axis, and sends part k to member k.
-  /// @param out  This member's part of the array, contiguous.
-  template <Memory In, OutputOf<In> Out>
-  void scatter_v(In&& in, Out&& out, const SlicedAxis& axis, RankInGroup root,
-                 StreamRef stream = {}) {
-    const Blocks blocks = detail::blocks_in<In>(axis);
-    detail::split(in, axis, issuer().self() == root, [&](auto& parts) {
-      run_any(parts, out, {.in_blocks = &blocks, .root = root, .stream = stream});
-    });
-  }
   /// Sends the blocks, and returns this member's block. `blocks` is ignored on all other members,
   /// which may pass `{}`. Cost: a broadcast of 8 bytes per member before the values.
   template <HostMemory In>
@@ -98,10 +89,8 @@ class Scatter : public detail::OperationForms<Operation::scatter> {
                  {.in_blocks = &in_blocks, .root = root, .stream = stream});
   }
 
-  RANKMESH_REFUSE_OTHERS(Scatter, scatter, scatter, false)
-  RANKMESH_REFUSE_OTHERS(Scatter, scatter_async, scatter, true)
-  RANKMESH_REFUSE_OTHERS(Scatter, scatter_v, scatter_v, false)
-  RANKMESH_REFUSE_OTHERS(Scatter, scatter_v_async, scatter_v, true)
+  RANKMESH_REFUSE_OTHERS(Scatter, scatter)
+  RANKMESH_REFUSE_OTHERS(Scatter, scatter_v)
 
  private:
   // Returns the root's sizes on all members.

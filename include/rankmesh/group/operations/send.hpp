@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "rankmesh/group/detail/operation_forms.hpp"
+#include "rankmesh/group/or_stream.hpp"
 
 namespace rankmesh {
 
@@ -17,13 +18,10 @@ class Send : public detail::OperationForms<Operation::send> {
  public:
   /// Sends the values of a buffer.
   template <Memory In>
-  void send(In&& values, Peer to, int tag = 0, StreamRef stream = {}) {
-    run(values, {.tag = tag, .destination = issuer().resolved(to), .stream = stream});
-  }
-  /// Sends values in device memory, with the tag 0.
-  template <DeviceMemory In>
-  void send(In&& values, Peer to, StreamRef stream) {
-    send(values, to, 0, stream);
+  void send(In&& values, Peer to, OrStream<int> tag = 0, StreamRef stream = {}) {
+    run(values, {.tag = tag.value(),
+                 .destination = issuer().resolved(to),
+                 .stream = tag.stream_or(stream)});
   }
   /// Sends one value.
   template <Value T>
@@ -32,14 +30,11 @@ class Send : public detail::OperationForms<Operation::send> {
   }
   /// Starts send(); returns a Work. The memory must stay valid until it is complete.
   template <Memory In>
-  [[nodiscard]] WorkOn<In> send_async(In&& values, Peer to, int tag = 0, StreamRef stream = {}) {
-    return start(std::forward<In>(values),
-                 {.tag = tag, .destination = issuer().resolved(to), .stream = stream});
-  }
-  /// Does the same in device memory, with the tag 0.
-  template <DeviceMemory In>
-  [[nodiscard]] Work send_async(In&& values, Peer to, StreamRef stream) {
-    return send_async(values, to, 0, stream);
+  [[nodiscard]] WorkOn<In> send_async(In&& values, Peer to, OrStream<int> tag = 0,
+                                      StreamRef stream = {}) {
+    return start(std::forward<In>(values), {.tag = tag.value(),
+                                            .destination = issuer().resolved(to),
+                                            .stream = tag.stream_or(stream)});
   }
   /// Starts to send one value, which must stay valid until the operation is complete.
   template <Value T>
@@ -47,8 +42,7 @@ class Send : public detail::OperationForms<Operation::send> {
     return send_async(detail::one(value), to, tag);
   }
 
-  RANKMESH_REFUSE_OTHERS(Send, send, send, false)
-  RANKMESH_REFUSE_OTHERS(Send, send_async, send, true)
+  RANKMESH_REFUSE_OTHERS(Send, send)
 };
 
 }  // namespace rankmesh

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "rankmesh/group/detail/operation_forms.hpp"
+#include "rankmesh/group/or_stream.hpp"
 
 namespace rankmesh {
 
@@ -16,35 +17,25 @@ class SendRecv : public detail::OperationForms<Operation::send_recv> {
  public:
   /// Sends and receives.
   template <Memory In, OutputOf<In> Out>
-  void send_recv(In&& in, Out&& out, Peer to, Peer from, int tag = 0, StreamRef stream = {}) {
+  void send_recv(In&& in, Out&& out, Peer to, Peer from, OrStream<int> tag = 0,
+                 StreamRef stream = {}) {
     run(in, out, ends(to, from, tag, stream));
-  }
-  /// Does the same in device memory, with the tag 0.
-  template <DeviceMemory In, OutputOf<In> Out>
-  void send_recv(In&& in, Out&& out, Peer to, Peer from, StreamRef stream) {
-    send_recv(in, out, to, from, 0, stream);
   }
   /// Starts send_recv(); returns a Work. The memory must stay valid until it is complete.
   template <Memory In, OutputOf<In> Out>
-  [[nodiscard]] WorkOn<Out> send_recv_async(In&& in, Out&& out, Peer to, Peer from, int tag = 0,
-                                            StreamRef stream = {}) {
+  [[nodiscard]] WorkOn<Out> send_recv_async(In&& in, Out&& out, Peer to, Peer from,
+                                            OrStream<int> tag = 0, StreamRef stream = {}) {
     return start(std::forward<In>(in), std::forward<Out>(out), ends(to, from, tag, stream));
   }
-  /// Does the same in device memory, with the tag 0.
-  template <DeviceMemory In, OutputOf<In> Out>
-  [[nodiscard]] Work send_recv_async(In&& in, Out&& out, Peer to, Peer from, StreamRef stream) {
-    return send_recv_async(in, out, to, from, 0, stream);
-  }
 
-  RANKMESH_REFUSE_OTHERS(SendRecv, send_recv, send_recv, false)
-  RANKMESH_REFUSE_OTHERS(SendRecv, send_recv_async, send_recv, true)
+  RANKMESH_REFUSE_OTHERS(SendRecv, send_recv)
 
  private:
-  Call ends(Peer to, Peer from, int tag, StreamRef stream) {
-    return {.tag = tag,
+  Call ends(Peer to, Peer from, OrStream<int> tag, StreamRef stream) {
+    return {.tag = tag.value(),
             .destination = issuer().resolved(to),
             .source = issuer().resolved(from),
-            .stream = stream};
+            .stream = tag.stream_or(stream)};
   }
 };
 
