@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "rankmesh/base/call_descriptor.hpp"
 
+#include <array>
+
 #include <fmt/format.h>
+
+#include "detail/bucket_mark.hpp"
 
 namespace rankmesh {
 namespace {
@@ -30,12 +34,40 @@ std::string ends_of_message(const CallDescriptor& call) {
 
 }  // namespace
 
+std::string_view detail::to_string(UserFunction function) {
+  constexpr std::array<std::string_view, 18> names{"",
+                                                   "all_gather_v",
+                                                   "all_to_all_v",
+                                                   "gather_v",
+                                                   "scatter_v",
+                                                   "print_in_order",
+                                                   "check_equal",
+                                                   "broadcast_message",
+                                                   "gather_messages",
+                                                   "all_gather_messages",
+                                                   "Bucket",
+                                                   "ShardedBuffer",
+                                                   "ExpertDispatcher",
+                                                   "Lockstep",
+                                                   "ControlQueue",
+                                                   "Redistribution",
+                                                   "save_checkpoint",
+                                                   "load_checkpoint"};
+  const auto number = static_cast<std::size_t>(function);
+  return number < names.size() ? names[number] : "another function";
+}
+
 std::string to_string(const CallDescriptor& call, const std::string& group,
                       const std::string& counts) {
-  std::string text = fmt::format("{}.{}{}(", group, to_string(call.operation()),
-                                 call.has(CallDescriptor::blocks) ? "_v" : "");
+  const bool is_collective = !is_point_to_point(call.operation());
+  const auto mark = detail::BucketMark::of(is_collective ? call.bucket() : 0);
+  std::string text = group + ".";
+  if (mark.function != detail::UserFunction::none)
+    text += fmt::format("{}: ", detail::to_string(mark.function));
+  text += fmt::format("{}{}(", to_string(call.operation()),
+                      call.has(CallDescriptor::blocks) ? "_v" : "");
   if (!has_data(call.operation())) return text + ")";
-  if (is_point_to_point(call.operation()))
+  if (!is_collective)
     return text + fmt::format("{} x {}, {}, tag {})", call.count, to_string(call.type()),
                               ends_of_message(call), call.tag());
   text += elements(call, counts);
@@ -47,7 +79,11 @@ std::string to_string(const CallDescriptor& call, const std::string& group,
   if (has_root(call.operation())) text += fmt::format(", root {}", call.root());
   if (call.has(CallDescriptor::along_axis))
     text += fmt::format(", {} rows per block", call.rows_or_bytes());
-  if (call.bucket() > 0) text += fmt::format(", bucket {}", call.bucket() - 1);
+  if (mark.number > 0) {
+    text += fmt::format(", bucket {}", mark.number - 1);
+    if (mark.place > 0)
+      text += fmt::format(" with buffer {} in place {}", mark.earlier_place - 1, mark.place - 1);
+  }
   if (call.has(CallDescriptor::in_place)) text += ", in place";
   if (call.has(CallDescriptor::symmetric)) text += ", symmetric memory";
   if (call.has(CallDescriptor::on_device))

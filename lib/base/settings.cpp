@@ -3,15 +3,19 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <string_view>
 #include <system_error>
+#include <vector>
 
 #include <fmt/format.h>
 
+#include "base/detail/misspelt.hpp"
+#include "rankmesh/base/detail/suggest.hpp"
 #include "rankmesh/base/error.hpp"
 
 namespace rankmesh {
@@ -61,6 +65,17 @@ SingleCopy single_copy_from_environment() {
 }
 
 }  // namespace
+
+std::string detail::meant_setting(std::string_view name) {
+  static const std::vector<std::string> settings{
+      "RANKMESH_CHECK",       "RANKMESH_DEADLINE",     "RANKMESH_DEVICE_DEADLINE",
+      "RANKMESH_LOG",         "RANKMESH_NCCL_LIBRARY", "RANKMESH_NVTX",
+      "RANKMESH_RECORD",      "RANKMESH_RECORD_TIMES", "RANKMESH_ROUTES",
+      "RANKMESH_SINGLE_COPY", "RANKMESH_STALL",        "RANKMESH_TIMEOUT",
+      "RANKMESH_WATCHDOG"};
+  const bool is_one = std::ranges::find(settings, name) != settings.end();
+  return is_one || !name.starts_with("RANKMESH_") ? "" : nearest(name, settings);
+}
 
 std::optional<std::string> environment_variable(const char* name) {
   const char* value = std::getenv(name);

@@ -51,7 +51,7 @@ std::string text_of(const Comparison& mine, const Arguments& arguments, std::siz
   if (mine.failure == nullptr)
     return entry < arguments.entries.size()
                ? fmt::format("{}: {}", arguments.function, arguments.entries[entry])
-               : arguments.function;
+               : arguments.function + ": no more entries";
   try {
     std::rethrow_exception(mine.failure);
   } catch (const Error& error) {
@@ -69,6 +69,7 @@ Hash128 hash_of(const Arguments& arguments) {
 
 void agree(GroupCoordinator& group, const std::optional<Hash128>& hash, const Comparison& mine,
            std::span<std::int64_t> maxima) {
+  const rankmesh::detail::CalledBy by{rankmesh::detail::GroupAccess::runtime(group), mine.function};
   Words words;
   words.reserve(maxima.size() + 4);
   const bool is_valid = hash && mine.failure == nullptr;
@@ -81,6 +82,7 @@ void agree(GroupCoordinator& group, const std::optional<Hash128>& hash, const Co
 }
 
 void throw_difference(GroupCoordinator& group, const Comparison& mine) {
+  const rankmesh::detail::CalledBy by{rankmesh::detail::GroupAccess::runtime(group), mine.function};
   const Arguments arguments = mine.describe();
   const std::string text = text_of(mine, arguments, first_difference(group, arguments.entries));
   std::vector<char> own(text_bytes);

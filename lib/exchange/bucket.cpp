@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "rankmesh/exchange/bucket.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <exception>
 
 #include <fmt/format.h>
 
+#include "base/detail/bucket_mark.hpp"
 #include "detail/agree.hpp"
 #include "group/detail/mesh_runtime.hpp"
 #include "rankmesh/device/device_buffer.hpp"
@@ -16,6 +18,7 @@ namespace rankmesh::exchange {
 namespace {
 
 using rankmesh::detail::GroupAccess;
+using rankmesh::detail::UserFunction;
 
 void copy(const Buffer& to, const ConstBuffer& from, StreamRef stream) {
   const auto bytes = static_cast<std::size_t>(from.bytes());
@@ -121,10 +124,30 @@ void Bucket::agree(const Hash128& contents) {
           part.is_divided ? ", to be divided" : ""));
     return arguments;
   };
-  detail::agree(
-      group_, contents,
-      {describe, "add buffers of the same counts and types in the same order on every rank"});
+  detail::agree(group_, contents,
+                {UserFunction::bucket, describe,
+                 "add buffers of the same counts and types in the same order on every rank"});
   first_round_.push_back(contents);
+}
+
+// Returns what the members compare in each round: the number of the collective, and the first
+// buffer whose memory had another place in the first round. Memory that is new may belong to any
+// buffer.
+std::int64_t Bucket::mark_of_collective() {
+  const auto first = static_cast<std::size_t>(buffers_) - added_.size();
+  rankmesh::detail::BucketMark mark{.number = std::ssize(issued_) + 1,
+                                    .function = UserFunction::bucket};
+  for (std::size_t i = 0; i < added_.size(); ++i) {
+    const void* const memory = added_[i].in.data;
+    if (is_first_round_) memory_.push_back(memory);
+    if (memory_[first + i] == memory) continue;
+    const auto place = std::ranges::find(memory_, memory) - memory_.begin();
+    if (place == std::ssize(memory_)) continue;
+    mark.place = static_cast<std::int64_t>(first + i) + 1;
+    mark.earlier_place = place + 1;
+    break;
+  }
+  return mark.word();
 }
 
 // Whether the collective needs memory of its own.
@@ -188,6 +211,7 @@ void Bucket::flush() {
   life_.require("Bucket");
   if (added_.empty()) return;
   agree(contents());
+  const std::int64_t mark = mark_of_collective();
   const bool is_divided = added_.front().is_divided;
   ConstBuffer in = added_.front().in;
   Buffer out = added_.front().out;
@@ -206,6 +230,7 @@ void Bucket::flush() {
        .reduction = options_.op,
        .in = in,
        .out = out,
+       .bucket = mark,
        .stream = options_.stream},
       kept);
   issued_.push_back({std::exchange(added_, {}), std::move(work)});

@@ -2,6 +2,7 @@
 #include "detail/checkpoint_files.hpp"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -33,6 +34,14 @@ void sync_folder(const std::string& path) {
   const int error = errno;
   ::close(descriptor);
   if (!is_done) throw_errno("write", path, error);
+}
+
+// Throws if a link that save_checkpoint() makes would replace a file of the user.
+void require_own_link(const std::string& path) {
+  struct stat status {};
+  if (::lstat(path.c_str(), &status) == 0 && !S_ISLNK(status.st_mode))
+    throw FileError{fmt::format("{} is not a link that save_checkpoint() has made", path),
+                    "move it, or save into another folder"};
 }
 
 }  // namespace
@@ -98,10 +107,22 @@ void OpenFiles::sync() {
   for (auto& [name, file] : files_) file.sync();
 }
 
-void create_folder(const std::string& root, const std::string& name) {
+// Some file systems have no such locks.
+FolderLock::FolderLock(const std::string& root) {
   std::error_code error;
   std::filesystem::create_directories(root, error);
   if (error) throw_errno("create", root, error.value());
+  descriptor_ = ::open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor_ < 0) throw_errno("open", root, errno);
+  if (::flock(descriptor_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
+  ::close(descriptor_);
+  throw FileError{fmt::format("another job is saving a checkpoint in {}", root),
+                  "wait until it has ended, or save into another folder"};
+}
+FolderLock::~FolderLock() { ::close(descriptor_); }
+
+void create_folder(const std::string& root, const std::string& name) {
+  for (const std::string& link : {root + "/latest", root + "/latest.new"}) require_own_link(link);
   const std::string path = root + "/" + name;
   if (::mkdir(path.c_str(), 0777) != 0) throw_errno("create", path, errno);
 }

@@ -11,7 +11,8 @@ namespace rankmesh::exchange::detail {
 
 void on_all(GroupCoordinator& group, const std::string& activity, const std::function<void()>& step,
             const std::vector<std::string>& arguments) {
-  Comparison mine{.describe =
+  Comparison mine{.function = UserFunction::none,  // the caller says it
+                  .describe =
                       [&] {
                         return Arguments{activity, arguments};
                       },

@@ -42,11 +42,11 @@ std::int64_t agreed_number(GroupCoordinator& group, RankInGroup writer,
                                     {fmt::format("writer {}, {} slots of {} bytes", writer.value(),
                                                  options.slots, options.slot_bytes)}};
   std::int64_t number = control.queues;
-  detail::agree(
-      group, hash_of(arguments),
-      {[&] { return arguments; }, "pass the same writer and the same options on every rank",
-       detail::failure_of([&] { validate(group, writer, options); })},
-      {&number, 1});
+  detail::agree(group, hash_of(arguments),
+                {detail::UserFunction::control_queue, [&] { return arguments; },
+                 "pass the same writer and the same options on every rank",
+                 detail::failure_of([&] { validate(group, writer, options); })},
+                {&number, 1});
   control.queues = number + 1;
   return number;
 }
@@ -151,6 +151,7 @@ ControlQueue::ControlQueue(GroupCoordinator& group, RankInGroup writer, ControlQ
   state.options = options;
   state.is_writer = group.rank_in_group() == writer;
   const std::int64_t number = agreed_number(group, writer, options);
+  state.number = number;
   if (group.size() == 1) return;
   state.tag = first_tag + static_cast<int>(number % tags);
   const std::uint64_t mesh = state.runtime().control->key_of_mesh;

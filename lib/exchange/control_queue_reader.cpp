@@ -37,7 +37,7 @@ bool ControlQueue::State::take(Bytes& message, Arrival& arrival,
     take_from_ring(message, timeout);
   else if (!take_from_mpi(message, arrival, timeout))
     return false;
-  ++messages;
+  count_message();
   return true;
 }
 

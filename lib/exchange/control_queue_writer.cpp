@@ -66,7 +66,7 @@ void ControlQueue::State::write(std::span<const std::byte> message,
     ring->write(next_chunk++, message, k);
   }
   if (chunks == 0 && has_remote) remote.send(message);
-  ++messages;
+  count_message();
 }
 
 }  // namespace rankmesh::exchange

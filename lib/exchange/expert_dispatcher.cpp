@@ -12,6 +12,7 @@
 #include "detail/route_planner.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/base/hash.hpp"
+#include "rankmesh/group/detail/group_access.hpp"
 #include "rankmesh/wait/mpi_memory.hpp"
 
 namespace rankmesh::exchange {
@@ -51,10 +52,10 @@ detail::Arguments arguments_of(const GroupCoordinator& group, const ExpertMap& m
 void verify_agreement(GroupCoordinator& group, const ExpertMap& map,
                       const ExpertDispatcherOptions& options) {
   const detail::Arguments arguments = arguments_of(group, map, options);
-  detail::agree(
-      group, hash_of(arguments),
-      {[&] { return arguments; }, "pass the same map, alignment and capacity on every rank",
-       detail::failure_of([&] { validate(group, map, options); })});
+  detail::agree(group, hash_of(arguments),
+                {detail::UserFunction::expert_dispatcher, [&] { return arguments; },
+                 "pass the same map, alignment and capacity on every rank",
+                 detail::failure_of([&] { validate(group, map, options); })});
 }
 
 }  // namespace
@@ -120,6 +121,8 @@ ExpertRoute ExpertDispatcher::plan(std::span<const std::int32_t> ids, std::int64
   std::vector<std::int64_t> to_slot(slots, -1);
   if (planner) to_slot = planner->rows_to_slot();
   std::vector<std::int64_t> from_rank(slots);
+  const rankmesh::detail::CalledBy by{rankmesh::detail::GroupAccess::runtime(s.group),
+                                      detail::UserFunction::expert_dispatcher};
   run_or_leak([&] { s.group.all_to_all(to_slot, from_rank); }, to_slot, from_rank);
   if (std::ranges::find(from_rank, -1) == from_rank.end())
     return std::move(*planner).plan(to_slot, from_rank);
@@ -127,8 +130,8 @@ ExpertRoute ExpertDispatcher::plan(std::span<const std::int32_t> ids, std::int64
     return detail::Arguments{fmt::format("route() of '{}'", s.group.name()),
                              {fmt::format("{} ids, top-{}", ids.size(), top_k)}};
   };
-  detail::throw_difference(s.group,
-                           {describe, "fix the arguments of the rank that failed", failure});
+  detail::throw_difference(s.group, {detail::UserFunction::expert_dispatcher, describe,
+                                     "fix the arguments of the rank that failed", failure});
 }
 
 }  // namespace rankmesh::exchange

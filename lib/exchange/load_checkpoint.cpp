@@ -9,6 +9,7 @@
 #include "detail/checkpoint_files.hpp"
 #include "detail/checkpoint_steps.hpp"
 #include "rankmesh/base/error.hpp"
+#include "rankmesh/group/detail/group_access.hpp"
 #include "rankmesh/wait/mpi_memory.hpp"
 
 namespace rankmesh::exchange {
@@ -39,6 +40,8 @@ class Loading {
         activity_{fmt::format("load_checkpoint of {}", folder)} {}
 
   void run() {
+    const rankmesh::detail::CalledBy by{rankmesh::detail::GroupAccess::runtime(group_),
+                                        detail::UserFunction::load_checkpoint};
     std::string text;
     detail::on_all(group_, activity_, [&] {
       if (!group_.is_first()) return;
@@ -46,8 +49,7 @@ class Loading {
       check_files(detail::parse_manifest(text, manifest_path(folder_)).layout);
     });
     broadcast(text);
-    std::vector<std::string> arguments{
-        fmt::format("{} tensors, {} bytes of memory", tensors_.size(), options_.memory)};
+    std::vector<std::string> arguments{fmt::format("{} bytes of memory", options_.memory)};
     for (const LoadedTensor& tensor : tensors_)
       arguments.push_back(
           fmt::format("tensor '{}' at '{}'", tensor.name, tensor.place.to_string()));

@@ -68,7 +68,7 @@ Step Lockstep::agree(const StepProposal& proposal) {
     return arguments;
   };
   detail::agree(group_, hash,
-                {describe,
+                {detail::UserFunction::lockstep, describe,
                  "call agree() once per step on every rank, including idle ranks, with the same "
                  "LockstepOptions; pass 0 tokens or more and a mode from 0 to 255, and keep "
                  "is_done on a rank that was done"},

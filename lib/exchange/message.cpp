@@ -9,6 +9,8 @@
 
 #include <fmt/format.h>
 
+#include "group/detail/mesh_runtime.hpp"
+#include "rankmesh/group/detail/group_access.hpp"
 #include "rankmesh/wait/mpi_memory.hpp"
 
 namespace rankmesh::exchange {
@@ -25,6 +27,10 @@ struct Header {
 };
 static_assert(sizeof(Header) + short_message == first_part);
 
+using rankmesh::detail::CalledBy;
+using rankmesh::detail::GroupAccess;
+using rankmesh::detail::UserFunction;
+
 using FirstPart = std::array<std::byte, first_part>;
 
 std::span<const std::byte> bytes_of(const std::string& text) {
@@ -40,11 +46,16 @@ FirstPart first_part_of(std::span<const std::byte> message, Kind kind) {
   return part;
 }
 
+// Returns the rank of a member with its coordinates.
+std::string name_of(const GroupCoordinator& group, RankInGroup member) {
+  return GroupAccess::runtime(group).control->names(group.ranks().at(member.value()));
+}
+
 [[noreturn]] void refuse(const GroupCoordinator& group, RankInGroup from,
                          std::string_view problem) {
   throw DataError{
       fmt::format("{}: rank {} sent bytes that are not a message of rankmesh: {}", group.name(),
-                  group.ranks().at(from.value()).value(), problem),
+                  name_of(group, from), problem),
       "call the matching functions in the same order at both ends; use a different tag for "
       "plain send and recv"};
 }
@@ -67,7 +78,7 @@ Header header_of(const GroupCoordinator& group, RankInGroup from, const FirstPar
                                  std::span<const std::byte> text) {
   throw DataError{
       fmt::format("{}: rank {} could not create its message: {}", group.name(),
-                  group.ranks().at(from.value()).value(),
+                  name_of(group, from),
                   std::string_view{reinterpret_cast<const char*>(text.data()), text.size()}),
       "fix the error that this rank reports"};
 }
@@ -134,6 +145,7 @@ void throw_failures(GroupCoordinator& group, const Lengths& lengths, const Failu
 
 void broadcast_message(GroupCoordinator& group, Bytes& message, RankInGroup root,
                        const Failure* failure, std::uint64_t limit) {
+  const CalledBy by{GroupAccess::runtime(group), UserFunction::broadcast_message};
   const bool at_root = group.rank_in_group() == root;
   const std::string text = failure == nullptr ? "" : failure->text;
   const std::span<const std::byte> body =
@@ -181,6 +193,7 @@ std::optional<Bytes> try_recv_message(GroupCoordinator& group, Peer from, int ta
 
 std::vector<Bytes> gather_messages(GroupCoordinator& group, std::span<const std::byte> message,
                                    RankInGroup root, const Failure* failure) {
+  const CalledBy by{GroupAccess::runtime(group), UserFunction::gather_messages};
   const Lengths lengths = exchange_lengths(group, message.size(), failure);
   throw_failures(group, lengths, failure);
   const bool at_root = group.rank_in_group() == root;
@@ -193,6 +206,7 @@ std::vector<Bytes> gather_messages(GroupCoordinator& group, std::span<const std:
 
 std::vector<Bytes> all_gather_messages(GroupCoordinator& group, std::span<const std::byte> message,
                                        const Failure* failure) {
+  const CalledBy by{GroupAccess::runtime(group), UserFunction::all_gather_messages};
   const Lengths lengths = exchange_lengths(group, message.size(), failure);
   throw_failures(group, lengths, failure);
   const std::int64_t total =

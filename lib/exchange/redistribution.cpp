@@ -51,7 +51,7 @@ std::int64_t agreed_number(GroupCoordinator& group, const TransferPlan& plan,
       group,
       hash_bytes(fmt::format("{} {} {}", to_string(plan.digest()), options.memory,
                              to_string(options.kind))),
-      {[&] { return arguments_of(group, plan, options); },
+      {detail::UserFunction::redistribution, [&] { return arguments_of(group, plan, options); },
        "pass the same plan and the same options on every rank", detail::failure_of(prepare)},
       {&number, 1});
   control.redistributions = number + 1;

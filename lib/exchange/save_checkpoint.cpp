@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <optional>
 #include <set>
 #include <string>
 
@@ -7,6 +8,7 @@
 #include "detail/checkpoint_files.hpp"
 #include "detail/checkpoint_steps.hpp"
 #include "rankmesh/base/error.hpp"
+#include "rankmesh/group/detail/group_access.hpp"
 #include "rankmesh/wait/mpi_memory.hpp"
 
 namespace rankmesh::exchange {
@@ -32,17 +34,20 @@ class Saving {
         activity_{fmt::format("save_checkpoint of {}/{}", root, name)} {}
 
   void run() {
+    const rankmesh::detail::CalledBy by{rankmesh::detail::GroupAccess::runtime(group_),
+                                        detail::UserFunction::save_checkpoint};
     std::vector<std::string> arguments{
         fmt::format("the folder {}/{}", root_, name_),
-        fmt::format("{} tensors, {} bytes of memory, {} bytes per file", tensors_.size(),
-                    options_.memory, options_.file_bytes)};
+        fmt::format("{} bytes of memory, {} bytes per file", options_.memory, options_.file_bytes)};
     for (const SavedTensor& tensor : tensors_)
       arguments.push_back(
           fmt::format("tensor '{}' at '{}'", tensor.name, tensor.place.to_string()));
     detail::on_all(
         group_, activity_, [&] { validate(); }, arguments);
     detail::on_all(group_, activity_, [&] {
-      if (is_first()) detail::create_folder(root_, name_);
+      if (!is_first()) return;
+      lock_.emplace(root_);
+      detail::create_folder(root_, name_);
     });
     detail::on_all(group_, activity_, [&] { create_files(); });
     write_tensors();
@@ -158,6 +163,7 @@ class Saving {
   std::vector<std::uint64_t> checksums_;  // two words per piece; 0 for the pieces of other ranks
   detail::OpenFiles files_;
   std::string activity_;
+  std::optional<detail::FolderLock> lock_;  // on the first rank
 };
 
 }  // namespace

@@ -81,8 +81,8 @@ template <class State>
 void verify_agreement(const State& s, const std::function<void()>& prepare) {
   const Arguments arguments = arguments_of(s);
   agree(s.group, hash_of(arguments),
-        {[&] { return arguments; }, "pass the same sizes and options on every rank",
-         failure_of(prepare)});
+        {UserFunction::sharded_buffer, [&] { return arguments; },
+         "pass the same sizes and options on every rank", failure_of(prepare)});
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include "detail/tensor_metadata.hpp"
 #include "group/detail/fused_calls.hpp"
+#include "group/detail/mesh_runtime.hpp"
 #include "rankmesh/exchange/work_list.hpp"
 #include "rankmesh/group/detail/group_access.hpp"
 
@@ -101,6 +102,34 @@ std::vector<Call> calls_for(const TensorDict& tensors, CallOf&& call_of) {
   return calls;
 }
 
+void receive_dict(GroupCoordinator& group, TensorDict& tensors, Peer from,
+                  const TensorDictOptions& options) {
+  const DictMetadata metadata = detail::metadata_from(recv_message(group, from, options.tag));
+  const std::int64_t slices = options.all_gather == nullptr ? 1 : options.all_gather->size();
+  if (metadata.slices != slices)
+    throw DataError{
+        fmt::format("the sender divides tensors into {} slices, this rank gathers {}",
+                    metadata.slices, slices),
+        "pass TensorDictOptions::all_gather at both ends, with groups of the same size"};
+  tensors = prepared(tensors, metadata);
+  const RankInGroup source = from.resolve(group.rank_in_group(), group.size());
+  std::vector<Call> gathers;
+  run_all(group, calls_for(tensors, [&](const Buffer& buffer, std::size_t i) {
+            const Buffer part = part_of(buffer, metadata.tensors[i].is_sliced, options);
+            if (metadata.tensors[i].is_sliced)  // this rank's slice is received in place
+              gathers.push_back({.operation = Operation::all_gather,
+                                 .in = part.as_input(),
+                                 .out = buffer,
+                                 .stream = options.stream});
+            return Call{.operation = Operation::recv,
+                        .tag = options.tag,
+                        .out = part,
+                        .source = source,
+                        .stream = options.stream};
+          }));
+  if (!gathers.empty()) run_all(*options.all_gather, gathers);
+}
+
 }  // namespace
 
 void broadcast_tensor_dict(GroupCoordinator& group, TensorDict& tensors, RankInGroup root,
@@ -131,30 +160,15 @@ void send_tensor_dict(GroupCoordinator& group, const TensorDict& tensors, Peer t
 
 void recv_tensor_dict(GroupCoordinator& group, TensorDict& tensors, Peer from,
                       const TensorDictOptions& options) {
-  const DictMetadata metadata = detail::metadata_from(recv_message(group, from, options.tag));
-  const std::int64_t slices = options.all_gather == nullptr ? 1 : options.all_gather->size();
-  if (metadata.slices != slices)
-    throw DataError{
-        fmt::format("the sender divides tensors into {} slices, this rank gathers {}",
-                    metadata.slices, slices),
-        "pass TensorDictOptions::all_gather at both ends, with groups of the same size"};
-  tensors = prepared(tensors, metadata);
-  const RankInGroup source = from.resolve(group.rank_in_group(), group.size());
-  std::vector<Call> gathers;
-  run_all(group, calls_for(tensors, [&](const Buffer& buffer, std::size_t i) {
-            const Buffer part = part_of(buffer, metadata.tensors[i].is_sliced, options);
-            if (metadata.tensors[i].is_sliced)  // this rank's slice is received in place
-              gathers.push_back({.operation = Operation::all_gather,
-                                 .in = part.as_input(),
-                                 .out = buffer,
-                                 .stream = options.stream});
-            return Call{.operation = Operation::recv,
-                        .tag = options.tag,
-                        .out = part,
-                        .source = source,
-                        .stream = options.stream};
-          }));
-  if (!gathers.empty()) run_all(*options.all_gather, gathers);
+  try {
+    receive_dict(group, tensors, from, options);
+  } catch (const DataError& error) {
+    const RankInGroup source = from.resolve(group.rank_in_group(), group.size());
+    const auto& names = rankmesh::detail::GroupAccess::runtime(group).control->names;
+    throw DataError{fmt::format("{}.recv_tensor_dict from rank {}: {}", group.name(),
+                                names(group.ranks().at(source.value())), error.message()),
+                    error.hint()};
+  }
 }
 
 }  // namespace rankmesh::exchange

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "base/detail/bucket_mark.hpp"
 #include "base/detail/error_in_flight.hpp"
 #include "base/detail/private_api.hpp"
 #include "detail/progress_in_mpi.hpp"
@@ -17,6 +18,7 @@
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/wait/mpi_memory.hpp"
 #include "transport/detail/failed_reduction.hpp"
+#include "transport/detail/too_little_memory.hpp"
 #include "transport/detail/wrong_length.hpp"
 #include "wait/detail/few_polls.hpp"
 
@@ -135,7 +137,7 @@ void CallDispatcher::run(const Call& call) {
 // mesh because of it. If a later operation succeeds, the program has continued, and the error is
 // forgotten. The fast path does not do this.
 template <class Action>
-auto CallDispatcher::keeping_failure(Action&& action) {
+auto CallDispatcher::keeping_failure(const Call& call, Action&& action) {
   const auto go_on = [&] {
     if (runtime_->last_failure.empty()) return;
     runtime_->last_failure.clear();
@@ -153,7 +155,19 @@ auto CallDispatcher::keeping_failure(Action&& action) {
   } catch (const Error& error) {
     runtime_->last_failure = error.message();
     throw;
+  } catch (const std::bad_alloc&) {
+    out_of_memory(call);
   }
+}
+
+// The other members wait for this one, and learn why it does not come.
+void CallDispatcher::out_of_memory(const Call& call) {
+  const WaitPoint point = point_of(call, next_number(call));
+  const Error error = too_little_memory(point.activity, call);
+  runtime_->last_failure = error.message();
+  connection_->mark_broken(error);
+  runtime_->control->monitor.give_up(point, error.message());
+  throw Error{error};
 }
 
 // A call of a batch is shown where it is issued.
@@ -172,9 +186,18 @@ std::optional<std::int64_t> CallDispatcher::arrived(RankInGroup from, int tag) {
   return bytes;
 }
 
-void CallDispatcher::run_checked(const Call& call) {
+// Adds the function that the program has called.
+Call CallDispatcher::of_caller(const Call& call) const {
+  Call marked = call;
+  if (!is_point_to_point(call.operation) && call.user == nullptr && call.rows == 1)
+    marked.bucket |= BucketMark::of_function(runtime_->caller);
+  return marked;
+}
+
+void CallDispatcher::run_checked(const Call& of_program) {
+  const Call call = of_caller(of_program);
   const CallRanges::ShownCall range{ranges(), name_, call.operation};
-  keeping_failure([&] {
+  keeping_failure(call, [&] {
     try {
       route(call);
     } catch (const FailedReduction& error) {
@@ -200,6 +223,7 @@ void CallDispatcher::route(const Call& call) {
 }
 
 void CallDispatcher::run_on_host(const Call& call) {
+  if (is_point_to_point(call.operation)) connection_->messages.add(call);
   Transport& transport = transport_for(call);
   if (transport.is_polled(call)) return transport.run(call, *this);
   if (runtime_->deadline) return run_polled(call);
@@ -313,9 +337,9 @@ void CallDispatcher::start_on_host(const Call& call, AsyncOperation& operation) 
 Work CallDispatcher::start(const Call& call, std::shared_ptr<void> kept) {
   const CallLock lock{*runtime_};
   const CallRanges::ShownCall range{ranges(), name_, call.operation};
-  Call started = call;
+  Call started = of_caller(call);
   started.is_async = true;
-  return keeping_failure([&] { return start_checked(started, std::move(kept)); });
+  return keeping_failure(started, [&] { return start_checked(started, std::move(kept)); });
 }
 
 Work CallDispatcher::start_checked(const Call& call, std::shared_ptr<void> kept) {
@@ -334,6 +358,9 @@ Work CallDispatcher::start_checked(const Call& call, std::shared_ptr<void> kept)
   operation->is_message = is_point_to_point(call.operation) && on_device == nullptr;
   operation->is_receive = call.operation == Operation::recv && on_device == nullptr;
   operation->is_deferred = is_batched;
+  operation->source = call.source;
+  operation->tag = call.tag;
+  if (operation->is_message) connection_->messages.add(call);
   operation->kept = std::move(kept);
   constexpr std::uint64_t bits = record::format::async_bit;
   operation->recorded = on_device != nullptr ? record_on_device(call, *on_device, bits)

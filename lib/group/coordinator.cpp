@@ -43,10 +43,22 @@ std::optional<std::int64_t> CallIssuer::arrived(RankInGroup from, int tag) {
   return dispatcher_->arrived(from, tag);
 }
 
-void CallIssuer::require_blocks(std::size_t blocks) const {
+void CallIssuer::require_blocks(const char* function, std::size_t blocks) const {
   if (static_cast<std::int64_t>(blocks) != size_)
-    refuse(*dispatcher_, "scatter_v", fmt::format("in has {} counts", blocks),
-           fmt::format("pass {} counts at the root, one per member", size_));
+    refuse(*dispatcher_, function, fmt::format("in has {} counts", blocks),
+           fmt::format("pass {} counts, one per member", size_));
+}
+
+CalledBy::CalledBy(MeshRuntime& runtime, UserFunction function)
+    : runtime_{runtime}, before_{runtime.caller} {
+  runtime_.slow_path.add();
+  if (before_ == UserFunction::none) runtime_.caller = function;
+}
+CalledBy::CalledBy(const CallIssuer& group, UserFunction function)
+    : CalledBy{*group.dispatcher_->runtime(), function} {}
+CalledBy::~CalledBy() {
+  runtime_.caller = before_;
+  runtime_.slow_path.remove();
 }
 
 void CallIssuer::require_divisible(std::size_t elements) const {

@@ -14,6 +14,9 @@ constexpr std::size_t most_calls = 256;
 // The number of calls between two checks. Each check costs a call of CUDA.
 constexpr std::size_t calls_per_look = 8;
 
+// The calls that one check may find ended: more than come between two checks, and few to look at.
+constexpr std::size_t most_per_look = 2 * calls_per_look;
+
 }  // namespace
 
 void DeviceCalls::follow(RecordedCall call, std::unique_ptr<Pending> end, StreamRef stream,
@@ -33,9 +36,10 @@ void DeviceCalls::follow(RecordedCall call, std::unique_ptr<Pending> end, Stream
 // The calls of one stream end in order. If a later call has ended, the earlier ones have ended too.
 std::size_t DeviceCalls::ended() {
   if (!calls_.front().test()) return 0;
-  const auto other = std::ranges::find_if(
-      calls_, [&](const Followed& f) { return f.stream != calls_.front().stream; });
-  const auto of_stream = static_cast<std::size_t>(other - calls_.begin());
+  std::size_t of_stream = 1;
+  while (of_stream < std::min(calls_.size(), most_per_look) &&
+         calls_[of_stream].stream == calls_.front().stream)
+    ++of_stream;
   for (const std::size_t n : {of_stream, of_stream / 2})
     if (n > 1 && calls_[n - 1].test()) return n;
   return 1;

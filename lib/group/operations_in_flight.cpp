@@ -131,10 +131,12 @@ bool OperationsInFlight::test(AsyncOperation& operation) {
   if (operation.pending == nullptr || operation.is_captured) return true;
   const auto end = [&] {
     operation.was_cancelled = operation.pending->was_cancelled();
-    if (operation.was_cancelled)
+    if (operation.was_cancelled) {
       operation.recorded.cancel();
-    else
+      operation.connection->messages.cancel(operation.source, operation.tag);
+    } else {
       operation.recorded.end();
+    }
     operation.pending.reset();
     operation.kept.reset();
     forget(operation);

@@ -11,6 +11,7 @@
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/base/hash.hpp"
 #include "rankmesh/base/narrow_float.hpp"
+#include "rankmesh/group/detail/group_access.hpp"
 
 namespace rankmesh::detail {
 namespace {
@@ -101,6 +102,8 @@ class Comparison {
   // Returns how the members differ; empty if they do not.
   std::string run(const std::vector<ReplicaBuffer>& buffers,
                   const std::vector<Contents>& contents) {
+    const detail::CalledBy by{detail::GroupAccess::runtime(group_),
+                              detail::UserFunction::check_equal};
     const std::vector<Contents> all = group_.all_gather(contents_of(contents));
     if (are_equal(all)) return {};
     const auto counts = [](const Contents& a, const Contents& b) { return a.count != b.count; };

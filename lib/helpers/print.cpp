@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "rankmesh/base/error.hpp"
+#include "rankmesh/group/detail/group_access.hpp"
 #include "rankmesh/helpers/prefix.hpp"
 
 namespace rankmesh {
@@ -33,6 +34,8 @@ void print_once(const Mesh& mesh, std::string_view text, Rank from) {
 }
 
 void print_in_order(std::ostream& out, GroupCoordinator& group, std::string_view text) {
+  const detail::CalledBy by{detail::GroupAccess::runtime(group),
+                            detail::UserFunction::print_in_order};
   const auto texts = group.gather_v(text, 0);
   if (!group.is_first()) return;
   for (std::int64_t k = 0; k < group.size(); ++k)

@@ -2,15 +2,20 @@
 // Closes a mesh, or one group of it.
 #include <algorithm>
 #include <exception>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "detail/compare_messages.hpp"
 #include "detail/state.hpp"
+#include "mpi/detail/returned_errors.hpp"
+#include "mpi/detail/unfinished.hpp"
 #include "rankmesh/group/detail/group_access.hpp"
 #include "rankmesh/mesh/mesh.hpp"
 #include "rankmesh/mpi/error.hpp"
 #include "rankmesh/wait/monitored_barrier.hpp"
+#include "rankmesh/wait/mpi_memory.hpp"
 
 namespace rankmesh {
 namespace {
@@ -25,23 +30,80 @@ void keep_failure(std::exception_ptr& failure, Step&& step) {
   }
 }
 
+// A sum over all members, modulo 2^64.
+class SumOfMembers {
+ public:
+  SumOfMembers(std::uint64_t number, const mpi::CommunicatorView& comm) : comm_{comm} {
+    values_->own = number;
+  }
+  ~SumOfMembers() {
+    if (request_ == MPI_REQUEST_NULL) return;
+    values_.leak();  // MPI may still use it
+    mpi::record_abandoned("the close of a group");
+  }
+  SumOfMembers(const SumOfMembers&) = delete;
+  SumOfMembers& operator=(const SumOfMembers&) = delete;
+
+  bool test() {
+    if (!has_begun_)
+      mpi::check(MPI_Iallreduce(&values_->own, &values_->all, 1, MPI_UINT64_T, MPI_SUM,
+                                comm_.native(), &request_),
+                 "MPI_Iallreduce");
+    has_begun_ = true;
+    int done = 0;
+    const mpi::ReturnedErrors returned{MPI_COMM_WORLD};
+    mpi::check(MPI_Test(&request_, &done, MPI_STATUS_IGNORE), "MPI_Test");
+    return done != 0;
+  }
+  [[nodiscard]] std::uint64_t result() const { return values_->all; }
+
+ private:
+  struct Values {
+    std::uint64_t own, all;
+  };
+  MpiMemory<Values> values_;
+  mpi::CommunicatorView comm_;
+  MPI_Request request_ = MPI_REQUEST_NULL;
+  bool has_begun_ = false;
+};
+
+WaitPoint messages_point(const detail::ControlPlane& control) {
+  return WaitPoint::of_all(control.comm().size(), "the comparison of messages at the close");
+}
+
+[[noreturn]] void throw_given_up(const detail::ControlPlane& control, std::size_t slot) {
+  const detail::NodeBoard& board = control.board();
+  const auto reason = board.area(slot).reason.read();
+  throw PeerError{fmt::format("rank {} gave up close(){}{}", control.names(board.ranks()[slot]),
+                              reason ? ": " : "", reason ? reason->text : ""),
+                  detail::peer_hint,
+                  {board.ranks()[slot]}};
+}
+
 // Waits until all ranks close the mesh. Ranks that share a board meet there, and need the agreement
-// only if one of them has failed.
-void meet_at_close(detail::MeshState& state, bool has_failed, const Agreement& agreement) {
+// only if one of them has failed. Returns whether their messages must be compared.
+bool meet_at_close(detail::MeshState& state, bool has_failed, Agreement& agreement) {
   const std::string activity = "close of the mesh";
   detail::ControlPlane& control = *state.control;
   detail::NodeBoard& board = control.board();
   const auto ranks = static_cast<std::size_t>(control.comm().size());
+  const std::uint64_t balance = detail::balance_of(state.connections, control.rank());
   if (board.ranks().size() == ranks) {
     const WaitPoint point =
         WaitPoint::of_all(control.comm().size(), "the agreement before " + activity);
-    board.begin_close(has_failed);
+    board.begin_close(has_failed, balance);
     control.monitor.wait([&] { return board.all_close(); }, point, state.deadline());
     // A rank that has given up may have begun to close before.
+    for (std::size_t slot = 0; slot < ranks; ++slot)
+      if (board.area(slot).presence == detail::Presence::failed) throw_given_up(control, slot);
     control.monitor.require_not_given_up(point);
-    if (!board.has_failed_to_close()) return;
+    if (!board.has_failed_to_close()) return board.balance_of_all() != 0;
   }
-  control.all().agree(activity, agreement);
+  if (balance != 0) agreement.ask();
+  if (!control.all().agree(activity, agreement)) return false;
+  SumOfMembers sum{balance, control.comm()};
+  control.monitor.wait([&] { return sum.test(); }, messages_point(control), state.deadline());
+  return sum.result() != 0;
 }
 
 // Aborts everything on the device. Returns `why`, and what was left behind. The transports stay,
@@ -68,20 +130,30 @@ void break_group(detail::MeshState& state, detail::Connection& connection, const
 }
 
 // All members of a group wait for each other before anything is freed, so that no member's
-// operation loses its communicator.
-void meet_at_close(detail::MeshState& state, detail::Connection& connection,
+// operation loses its communicator. Returns whether their messages must be compared.
+bool meet_at_close(detail::MeshState& state, const std::shared_ptr<detail::Connection>& shared,
                    const GroupCoordinator& group) {
+  detail::Connection& connection = *shared;
   detail::ControlPlane& control = *state.control;
+  const std::uint64_t balance = detail::balance_of({&shared, 1}, control.rank());
+  connection.guard().collectives->bring(balance);
   connection.guard().leave();
   const std::string activity = "close of " + group.name();
   // The identity is the same on all members; the name may differ.
   const std::string key = "close of " + connection.group.identity + group.ranks().to_string();
   const WaitPoint point = WaitPoint::of(group.ranks(), activity, key);
   const Deadline deadline = state.deadline();
-  if (connection.guard().tells_who_leaves)
-    control.monitor.wait([&] { return connection.guard().have_all_left(); }, point, deadline);
-  else
-    monitored_barrier(connection.comm(), control.monitor, point, deadline);
+  // Before all members have left, MPI could match the sum with a collective of the program.
+  SumOfMembers sum{balance, connection.comm()};
+  std::optional<std::uint64_t> known;
+  const auto have_met = [&] {
+    if (!connection.guard().have_all_left()) return false;
+    known = connection.guard().collectives->brought_by_all();
+    return known || sum.test();
+  };
+  control.monitor.wait(have_met, point, deadline);
+  control.monitor.require_not_given_up(point);
+  return known.value_or(sum.result()) != 0;
 }
 
 // A rank that does not come has often left because of a mistake that its groups know.
@@ -93,6 +165,40 @@ std::exception_ptr cause_of(const std::exception_ptr& failure, const detail::Mes
   }
   return failure;
 }
+
+// Ends a mesh that cannot be closed, and throws why. Ranks that close it later learn it, too.
+[[noreturn]] void end_close(detail::MeshState& state, const Error& error) {
+  state.mark_closed();  // MPI_Finalize frees the communicators
+  const std::exception_ptr cause = cause_of(std::current_exception(), state);
+  state.control->leave_by_exception(error.message());
+  // The program may wait for its streams next, and cannot call abort() any more.
+  (void)abort_devices(state, "close() of the mesh has failed");
+  std::rethrow_exception(cause);
+}
+
+// Waits look for the end of groups only as long as this exists.
+class LookAtGroups {
+ public:
+  explicit LookAtGroups(detail::MeshState& state) : control_{*state.control} {
+    control_.at_look = [this, &state] {
+      try {
+        for (const auto& connection : state.connections) (void)connection->guard().have_all_left();
+      } catch (const Error&) {
+        has_ended_ = true;
+        throw;
+      }
+    };
+  }
+  ~LookAtGroups() { control_.at_look = nullptr; }
+  LookAtGroups(const LookAtGroups&) = delete;
+  LookAtGroups& operator=(const LookAtGroups&) = delete;
+
+  [[nodiscard]] bool has_ended() const { return has_ended_; }
+
+ private:
+  detail::ControlPlane& control_;
+  bool has_ended_ = false;
+};
 
 }  // namespace
 
@@ -122,10 +228,13 @@ void Mesh::close(GroupCoordinator& group) {
   detail::ControlPlane& control = *state.control;
   state.runtime->in_flight.continue_in_this_thread();
   bool meets = false;
+  bool differ = false;
+  const std::shared_ptr<detail::Connection> shared =
+      *std::ranges::find(state.connections, &connection, &std::shared_ptr<detail::Connection>::get);
   try {
     state.runtime->in_flight.finish(&connection, control.monitor, state.deadline());
     meets = connection.group.has_peers();
-    if (meets) meet_at_close(state, connection, group);
+    if (meets) differ = meet_at_close(state, shared, group);
   } catch (const Error& error) {
     // The error of an operation that leaves the group usable does not end the group.
     if (meets || !connection.is_usable()) break_group(state, connection, error);
@@ -135,6 +244,12 @@ void Mesh::close(GroupCoordinator& group) {
   keep_failure(failure, [&] {
     state.runtime->in_flight.end_receives(&connection, control.monitor, state.deadline());
   });
+  if (differ)
+    keep_failure(failure, [&] {
+      detail::compare_messages({&shared, 1}, control, connection.comm(),
+                               WaitPoint::of(group.ranks(), "close of " + group.name(),
+                                             "messages of " + connection.group.identity));
+    });
   if (connection.group.has_peers())
     keep_failure(failure, [&] { connection.guard().compare_at_close(); });
   if (state.device) state.device->close(connection, state.deadline());
@@ -172,26 +287,31 @@ void Mesh::close() {
     if (std::string graphs = state.device->living_graphs(nullptr); !graphs.empty())
       fail(fmt::format("{}: destroy them first", graphs));
   for (const auto& connection : state.connections) connection->guard().leave();
+  bool differ = false;
+  std::optional<LookAtGroups> look{std::in_place, state};
   try {
-    meet_at_close(state, has_failed, agreement);
-  } catch (const MismatchError&) {
+    differ = meet_at_close(state, has_failed, agreement);
+  } catch (const Error& error) {
+    const bool is_mismatch = dynamic_cast<const MismatchError*>(&error) != nullptr;
+    const bool has_ended = look->has_ended();
+    look.reset();
+    if (has_ended || !is_mismatch) end_close(state, error);
     for (const auto& connection : state.connections) connection->guard().stay();
     // No rank goes on before all have taken back that they leave.
     monitored_barrier(control.comm(), control.monitor,
                       WaitPoint::of_all(control.comm().size(), "the end of a close that failed"),
                       state.deadline());
     throw;  // the mesh stays open
-  } catch (...) {
-    state.mark_closed();  // MPI_Finalize frees the communicators
-    const std::exception_ptr cause = cause_of(std::current_exception(), state);
-    // The program may wait for its streams next, and cannot call abort() any more.
-    (void)abort_devices(state, "close() of the mesh has failed");
-    std::rethrow_exception(cause);
   }
+  look.reset();
   std::exception_ptr failure;  // after any failure, MPI's communicators are still closed
   keep_failure(failure, [&] {
     state.runtime->in_flight.end_receives(nullptr, control.monitor, state.deadline());
   });
+  if (differ)
+    keep_failure(failure, [&] {
+      detail::compare_messages(state.connections, control, control.comm(), messages_point(control));
+    });
   control.leave(detail::Presence::closed);
   state.runtime->device_calls.look();
   state.runtime->device_calls.clear();

@@ -32,21 +32,22 @@ HostTransports host_transports(const GroupDescription& group, const mpi::Communi
   transports.to_itself = std::make_unique<LocalTransport>();
   const bool checks = options.check.value_or(false);
   ShmTransport* const memory = shared.transport.get();
+  // Inside a node, calls are always compared: without shared memory, by messages.
+  const bool exchanges = memory == nullptr && (checks || (group.nodes == 1 && !group.is_adopted));
   const GroupMembers members = group_members(group, control);
   GroupGuard& guard = transports.guard;
   NoteGuard* notes = nullptr;
   if (memory != nullptr)
     guard.collectives = memory;
-  else if (checks)
+  else if (exchanges)
     guard.collectives = notes = &guard.create<ExchangeGuard>(comm, members);
   else
     guard.collectives = notes = &guard.create<NoteGuard>(comm, members);
   transports.calls = &guard.collectives->calls();
-  if (memory != nullptr || checks || shared.levels) guard.all.push_back(guard.collectives);
+  const bool is_guarded = memory != nullptr || exchanges;
+  if (is_guarded || shared.levels) guard.all.push_back(guard.collectives);
   if (checks) guard.all.push_back(guard.messages = &guard.create<MessageGuard>(comm, members));
   guard.compares_on_device = checks;
-  guard.tells_who_leaves = memory != nullptr || checks;
-  const bool is_guarded = memory != nullptr || checks;
   std::unique_ptr<Transport> mpi = std::make_unique<MpiTransport>(
       comm, options.largest_count, is_guarded ? nullptr : &guard.collectives->calls());
   if (memory != nullptr && checks)

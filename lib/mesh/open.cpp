@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Opens a mesh.
+#include <unistd.h>
+
 #include <algorithm>
+#include <atomic>
 #include <exception>
 #include <map>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "base/detail/misspelt.hpp"
 #include "detail/communicators.hpp"
 #include "detail/job_facts.hpp"
 #include "detail/launcher_hint.hpp"
@@ -52,6 +58,19 @@ std::shared_ptr<ControlPlane> make_control(const mpi::CommunicatorView& world, L
   gather_facts(*control, local.devices, options.reorder);
   control->move_to(communicator_of_mesh(world, options.reorder), names);
   return control;
+}
+
+// Warns on rank 0, once per process, of variables whose names are probably misspelt.
+void warn_of_misspelt(const ControlPlane& control) {
+  static std::atomic<bool> has_warned{false};
+  if (control.rank() != Rank{0} || has_warned.exchange(true)) return;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const std::string_view text{*variable};
+    const std::string name{text.substr(0, text.find('='))};
+    if (const std::string meant = meant_setting(name); !meant.empty())
+      control.log()->report(fmt::format(
+          "the environment variable {} is not known, and ignored; did you mean {}?", name, meant));
+  }
 }
 
 // Warns on rank 0 if the rules were measured on another machine.
@@ -168,6 +187,7 @@ std::unique_ptr<MeshState> make_state(LocalPlan local, MeshOptions options,
       open_record(*control, plan, description, local.settings, names_of_transports(options)));
   relate_clocks(*control);
   auto shared = share_memory(control, plan, local.settings);
+  warn_of_misspelt(*control);
   warn_of_other_machine(*control, *local.routes);
   ConnectionPlan wanted = plan_connections(plan, *control);
   if (!local.devices.is_agreed)

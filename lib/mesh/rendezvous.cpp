@@ -77,6 +77,24 @@ void Rendezvous::end(const Key& key) {
   arrived_.erase(key);
   complete_.erase(key);
   findings_.erase(key);
+  withdrawn_.erase(key);
+  failures_.erase(key);
+}
+
+// Without a member that has given up, this rank would wait until its own time limit.
+void Rendezvous::throw_if_withdrawn(Attempt& attempt) const {
+  const auto found = withdrawn_.find(attempt.key);
+  if (found == withdrawn_.end()) return;
+  for (const auto& [member, withdrawal] : found->second)
+    if (withdrawal.first >= attempt.number) {
+      // Members that give up together have one error, which may be on its way.
+      if (!attempt.withdrawal_end) attempt.withdrawal_end = Deadline{patience().verdict};
+      if (!attempt.withdrawal_end->passed()) return;
+      throw PeerError{fmt::format("rank {} gave up {}: {}", attempt.names(Rank{member}),
+                                  attempt.call, withdrawal.second),
+                      "see the error of the rank that gave up",
+                      {attempt.names.in_mesh(Rank{member})}};
+    }
 }
 
 // Receives all notes that have arrived: a member that has come may have withdrawn.
@@ -98,12 +116,14 @@ void Rendezvous::receive_notes(const Attempt& attempt) {
     switch (header.kind) {
       case NoteMeaning::arrived:
         arrived_[key][from] = {note.text, header.epoch};
+        withdrawn_[key].erase(from);
         break;
       case NoteMeaning::complete:
         complete_[key] = header.memory;
         break;
       case NoteMeaning::withdrawn:
         arrived_[key].erase(from);
+        withdrawn_[key][from] = {header.epoch, note.text};
         break;
       case NoteMeaning::finding:
       case NoteMeaning::finding_of_other_list:
@@ -177,6 +197,16 @@ void Rendezvous::look_for_conflicts(Attempt& attempt) {
   if (now - *attempt.conflict_since >= patience_of(is_lowest)) conclude(attempt, conflicting);
 }
 
+// Returns whether members have made another call with the same list, such as a group of another
+// name.
+bool Rendezvous::calls_differ(const Attempt& attempt) const {
+  const std::string own = attempt.call.substr(0, sizeof ShortNote::text - 1);
+  const auto here = arrived_.find(attempt.key);
+  return here != arrived_.end() && std::ranges::any_of(here->second, [&](const auto& arrival) {
+           return arrival.second.call != own;
+         });
+}
+
 // Lists the calls of all ranks that are known to wait.
 void Rendezvous::conclude(const Attempt& attempt, const std::map<int, Key>& conflicting) {
   std::map<int, ArrivedCall> ranks = arrived_[attempt.key];
@@ -236,6 +266,7 @@ Rendezvous::MetMembers Rendezvous::join(ControlPlane& control, const std::vector
   const auto look = [&] {
     receive_notes(attempt);
     if (is_over(attempt)) return true;
+    throw_if_withdrawn(attempt);
     if (!attempt.has_told_all && Clock::now() - begin >= patience().first_note) {
       tell_others(NoteMeaning::arrived);
       attempt.has_told_all = true;
@@ -247,6 +278,7 @@ Rendezvous::MetMembers Rendezvous::join(ControlPlane& control, const std::vector
     // The count increases after success and after a mismatch. After a timeout all members use the
     // same key again.
     attempt.key.second = uses_[list];
+    attempt.number = failures_[attempt.key] + 1;
     attempt.has_told_all = false;
     begin = Clock::now();
     if (!attempt.is_first()) tell(attempt.first(), NoteMeaning::arrived);
@@ -256,13 +288,20 @@ Rendezvous::MetMembers Rendezvous::join(ControlPlane& control, const std::vector
     point.needed = [&] { return awaited(attempt); };
     try {
       control.monitor.wait(look, point, deadline);
-    } catch (const Error&) {
-      // Tells late members that this rank no longer takes part.
-      tell_others(NoteMeaning::withdrawn);
+    } catch (const Error& error) {
+      ++failures_[attempt.key];
+      for (const int member : members)
+        if (member != comm.rank())
+          send_note<LongNote>(comm, member,
+                              {list, attempt.key.second, NoteMeaning::withdrawn, attempt.number},
+                              error.message());
       throw;
     }
     if (findings_.contains(attempt.key)) fail(attempt);
-    if (is_complete(attempt)) break;
+    if (!is_complete(attempt)) continue;
+    if (!attempt.is_first() || !calls_differ(attempt)) break;
+    conclude(attempt, {});
+    fail(attempt);
   }
   if (attempt.is_first()) tell_others(NoteMeaning::complete);
   MetMembers meeting{fmt::format("rendezvous {:x} {}", list, attempt.key.second),

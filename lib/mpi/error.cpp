@@ -24,6 +24,12 @@ std::string on_one_line(std::string_view text) {
   return joined.substr(0, last == std::string::npos ? 0 : last + 1);
 }
 
+// Whether calls of other lengths, or other calls, on other ranks can be the reason.
+bool may_be_mismatch(int error_class) {
+  return error_class == MPI_ERR_TRUNCATE || error_class == MPI_ERR_OTHER ||
+         error_class == MPI_ERR_INTERN || error_class == MPI_ERR_UNKNOWN;
+}
+
 }  // namespace
 
 void detail::fail(int code, const char* function, const std::source_location& where) {
@@ -33,8 +39,14 @@ void detail::fail(int code, const char* function, const std::source_location& wh
   std::string_view file = where.file_name();
   file.remove_prefix(
       std::min(file.find("lib/") == std::string_view::npos ? 0 : file.rfind("lib/"), file.size()));
-  throw MpiError{code, fmt::format("{} failed: {} (code {}, {}:{})", function, on_one_line(text),
-                                   code, file, where.line())};
+  int error_class = MPI_SUCCESS;
+  if (is_active()) MPI_Error_class(code, &error_class);
+  throw MpiError{code,
+                 fmt::format("{} failed: {} (code {}, {}:{})", function, on_one_line(text), code,
+                             file, where.line()),
+                 may_be_mismatch(error_class)
+                     ? "if the calls of the ranks may differ, RANKMESH_CHECK=1 names the rank"
+                     : ""};
 }
 
 void detail::refuse_after_finalize() {

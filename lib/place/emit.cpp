@@ -131,7 +131,7 @@ struct LaunchFile {
 };
 
 // In the order of EmitFormat.
-constexpr std::array<LaunchFile, 9> formats{{
+constexpr std::array<LaunchFile, 9> launch_files{{
     {"openmpi", rank_file, "mpirun -n {1} --rankfile {0} PROGRAM"},
     {"openmpi5", rank_file, "mpirun -n {1} --map-by rankfile:FILE={0} PROGRAM"},
     {"openmpi-seq", hosts_of_ranks, "mpirun -n {1} --hostfile {0} --map-by seq PROGRAM"},
@@ -147,24 +147,25 @@ constexpr std::array<LaunchFile, 9> formats{{
 }  // namespace
 
 std::optional<EmitFormat> emit_format(std::string_view name) {
-  const auto* found = std::ranges::find(formats, name, &LaunchFile::name);
-  if (found == formats.end()) return std::nullopt;
-  return static_cast<EmitFormat>(found - formats.begin());
+  const auto* found = std::ranges::find(launch_files, name, &LaunchFile::name);
+  if (found == launch_files.end()) return std::nullopt;
+  return static_cast<EmitFormat>(found - launch_files.begin());
 }
 
 std::vector<std::string> emit_format_names() {
   std::vector<std::string> names;
-  for (const LaunchFile& format : formats) names.emplace_back(format.name);
+  for (const LaunchFile& format : launch_files) names.emplace_back(format.name);
   return names;
 }
 
 std::string emit(EmitFormat format, const Machine& machine, std::span<const std::int64_t> slots) {
   (void)ranks_of(machine, slots);  // checks the slots
-  return formats.at(static_cast<std::size_t>(format)).file(machine, slots);
+  return launch_files.at(static_cast<std::size_t>(format)).file(machine, slots);
 }
 
 std::string emit_usage(EmitFormat format, std::string_view path, std::int64_t ranks) {
-  return fmt::format(fmt::runtime(formats.at(static_cast<std::size_t>(format)).usage), path, ranks);
+  return fmt::format(fmt::runtime(launch_files.at(static_cast<std::size_t>(format)).usage), path,
+                     ranks);
 }
 
 }  // namespace rankmesh

@@ -43,7 +43,18 @@ constexpr NumberKey number_keys[] = {
     {"experts_per_token", &M::experts_per_token, 0},
     {"nodes_per_token", &M::nodes_per_token, 1},
     {"dispatch_bytes", &M::dispatch_bytes, 1, 8},
-    {"combine_bytes", &M::combine_bytes, 1, 8}};
+    {"combine_bytes", &M::combine_bytes, 1, 8},
+    {"heads", &M::heads, 1},
+    {"kv_heads", &M::kv_heads, 1},
+    {"head_size", &M::head_size, 1},
+    {"feed_forward", &M::feed_forward, 1},
+    {"experts", &M::experts, 1},
+    {"expert_feed_forward", &M::expert_feed_forward, 1},
+    {"shared_experts", &M::shared_experts, 0},
+    {"query_rank", &M::query_rank, 1},
+    {"latent_rank", &M::latent_rank, 1},
+    {"rope_size", &M::rope_size, 1},
+    {"value_size", &M::value_size, 1}};
 
 }  // namespace
 
@@ -51,7 +62,8 @@ ModelFigures ModelFigures::parse_toml(std::string_view text, std::string_view or
   const toml::table table = detail::parse_toml(text, origin);
   const detail::TomlReader reader{table, origin};
   std::vector<std::string> keys{
-      "name", "optimizer", "tied_embedding", "sequence_parallel", "full_recomputation", "source"};
+      "name",   "optimizer", "tied_embedding", "sequence_parallel", "full_recomputation",
+      "source", "gated",     "dropout"};
   for (const NumberKey& key : number_keys) keys.emplace_back(key.name);
   reader.require_known_keys(keys);
   ModelFigures model;
@@ -63,6 +75,8 @@ ModelFigures ModelFigures::parse_toml(std::string_view text, std::string_view or
                     fmt::format("write {} = NUMBER", key.name));
     model.*key.to = number.value_or(model.*key.to);
   }
+  model.gated = reader.flag("gated");
+  model.dropout = reader.flag("dropout");
   model.tied_embedding = reader.flag("tied_embedding");
   model.sequence_parallel = reader.flag("sequence_parallel", true);
   model.full_recomputation = reader.flag("full_recomputation");

@@ -49,10 +49,48 @@ struct ModelFigures {
   std::int64_t dispatch_bytes = 2;     ///< bytes of an activation that is sent to an expert
   std::int64_t combine_bytes = 2;      ///< bytes of an activation that an expert returns
 
+  // What a search needs as well (`meshinfo search`); estimate() does not read it.
+  std::int64_t heads = 0;                ///< a, heads of the attention
+  std::int64_t kv_heads = 0;             ///< heads of the keys; 0 means `heads`
+  std::int64_t head_size = 0;            ///< elements of a head; 0 means hidden / heads
+  std::int64_t feed_forward = 0;         ///< f, elements inside the MLP
+  bool gated = false;                    ///< the MLP has three matrices (SwiGLU) instead of two
+  bool dropout = false;                  ///< masks are kept for the backward pass
+  std::int64_t experts = 0;              ///< of one layer that has experts
+  std::int64_t expert_feed_forward = 0;  ///< f of one expert; 0 means `feed_forward`
+  std::int64_t shared_experts = 0;       ///< experts of a layer that every token visits
+  std::int64_t query_rank = 0;           ///< latent attention: elements of a compressed query
+  std::int64_t latent_rank = 0;          ///< latent attention: elements of compressed keys; or 0
+  std::int64_t rope_size = 0;            ///< latent attention: elements of a head that rotate
+  std::int64_t value_size = 0;           ///< elements of the value of a head; 0 means `head_size`
+
   /// Reads the figures from the text of a TOML file.
   /// @throws SpecError with the place and the reason if the text is invalid.
   static ModelFigures parse_toml(std::string_view text, std::string_view origin);
 };
+
+/// The sizes of the families that send bytes in a training step, for the functions below.
+struct MeshSizes {
+  std::int64_t t = 1;  ///< tp
+  std::int64_t p = 1;  ///< pp
+  std::int64_t c = 1;  ///< cp
+  std::int64_t e = 1;  ///< ep
+};
+
+/// Return the bytes that a rank sends in one step in tp, in pp (in each direction), in cp and in
+/// ep, as the mean over the stages; 0 in groups of one rank. docs/placement.md has the formulas.
+/// @throws SpecError if the number overflows, or if a figure is missing.
+[[nodiscard]] std::int64_t tensor_bytes(const ModelFigures& model, const MeshSizes& sizes);
+[[nodiscard]] std::int64_t pipeline_bytes(const ModelFigures& model, const MeshSizes& sizes);
+[[nodiscard]] std::int64_t context_bytes(const ModelFigures& model, const MeshSizes& sizes);
+[[nodiscard]] std::int64_t expert_bytes(const ModelFigures& model, const MeshSizes& sizes);
+/// Returns the greatest number of the bytes of ep that leave the node of a rank; 0: no limit.
+[[nodiscard]] std::int64_t expert_bytes_between_nodes(const ModelFigures& model,
+                                                      const MeshSizes& sizes);
+/// Returns the bytes that a rank sends for gradients and parameters to its d - 1 replicas.
+/// @param held  the parameters that `shards` ranks hold together.
+[[nodiscard]] std::int64_t data_bytes(const ModelFigures& model, std::int64_t held,
+                                      std::int64_t shards, std::int64_t d);
 
 /// The bytes that one family sends, and the formula by which they were computed.
 struct FamilyVolume {

@@ -44,6 +44,7 @@ struct ExchangeGuard::ComparedCall {
   std::vector<CallWord> all_words;
   MPI_Request request = MPI_REQUEST_NULL;
   Carry carry;
+  const bool* waits_for = nullptr;  // it does not begin before this is true
 
   [[nodiscard]] bool any_is_async() const {
     return std::ranges::any_of(all, [](const Announced& a) { return a.is_async != 0; });
@@ -92,14 +93,21 @@ std::unique_ptr<Pending> ExchangeGuard::start_comparison(const Call& call, Carry
   return std::make_unique<PendingComparison>(*this, begin(call, true, std::move(carry)));
 }
 
+std::unique_ptr<Pending> ExchangeGuard::start_end(const Call& call, const bool& has_run) {
+  --calls();  // it is a part of the last call
+  return std::make_unique<PendingComparison>(*this, begin(call, true, {}, &has_run));
+}
+
 // Adds a call. Local; the call may be destroyed afterwards.
 std::shared_ptr<ExchangeGuard::ComparedCall> ExchangeGuard::begin(const Call& call, bool is_async,
-                                                                  Carry carry) {
+                                                                  Carry carry,
+                                                                  const bool* waits_for) {
   mpi::require_not_finalised();
   auto added = std::make_shared<ComparedCall>();
   added->number = ++calls();
   added->own = {describe_completely(call), is_async ? 1 : 0};
   added->carry = std::move(carry);
+  added->waits_for = waits_for;
   if (call.has_blocks()) {
     const std::int64_t words = call_words(call, comm_.size());
     for (std::int64_t i = 0; i < words; ++i) added->own_words.push_back(call_word(call, i));
@@ -142,6 +150,7 @@ bool ExchangeGuard::step(ComparedCall& c) {
   };
   using Missing = ComparedCall::Missing;
   if (c.missing == Missing::turn) {
+    if (c.waits_for != nullptr && !*c.waits_for) return false;
     c.all.resize(members);
     gather(&c.own, sizeof c.own, c.all.data());
     c.missing = Missing::calls;

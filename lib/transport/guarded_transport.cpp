@@ -2,11 +2,13 @@
 #include "detail/guarded_transport.hpp"
 
 #include <exception>
+#include <new>
 #include <utility>
 #include <vector>
 
 #include "detail/kept_call.hpp"
 #include "detail/published_call.hpp"
+#include "detail/too_little_memory.hpp"
 
 namespace rankmesh {
 namespace {
@@ -37,6 +39,8 @@ void telling_others(detail::CallGuard& guard, const Call& call, std::uint64_t nu
     return action();
   } catch (const UsageError&) {
     throw;
+  } catch (const std::bad_alloc&) {
+    failure = std::make_exception_ptr(detail::too_little_memory(waiter.activity_of(call), call));
   } catch (...) {
     failure = std::current_exception();
   }
@@ -55,6 +59,7 @@ class GuardedTransport::GuardedCall final : public Pending {
   GuardedCall(const Call& call, detail::CallGuard& guard, Transport& inner)
       : kept_{call}, guard_{guard}, inner_{inner} {
     comparison_ = guard.start_comparison(call, [this] { carried_ = inner_.start(kept_.call); });
+    if (call.user != nullptr) end_ = guard.start_end(call, has_run_);
   }
   bool test() override {
     if (comparison_ != nullptr) {
@@ -62,13 +67,15 @@ class GuardedTransport::GuardedCall final : public Pending {
       was_cancelled_ = comparison_->was_cancelled();
       comparison_.reset();
     }
-    if (was_cancelled_ || carried_->test()) return true;
+    has_run_ = has_run_ || was_cancelled_ || carried_->test();
+    if (has_run_) return end_ == nullptr || end_->test();
     // The other end of a message that differs does not continue with other messages either.
     if (is_point_to_point(kept_.call.operation)) guard_.throw_if_ended();
     return false;
   }
   [[nodiscard]] std::vector<std::int64_t> awaited() const override {
     if (comparison_ != nullptr) return comparison_->awaited();
+    if (has_run_ && end_ != nullptr) return end_->awaited();
     return carried_ == nullptr ? std::vector<std::int64_t>{} : carried_->awaited();
   }
   [[nodiscard]] bool is_in_mpi() const override {
@@ -76,7 +83,7 @@ class GuardedTransport::GuardedCall final : public Pending {
   }
   [[nodiscard]] bool is_polled() const override {
     return (comparison_ != nullptr && comparison_->is_polled()) || carried_ == nullptr ||
-           carried_->is_polled();
+           end_ != nullptr || carried_->is_polled();
   }
   // A receive that has been compared is not cancelled, because its sender has begun to send.
   void cancel() override {
@@ -90,6 +97,8 @@ class GuardedTransport::GuardedCall final : public Pending {
   Transport& inner_;
   std::unique_ptr<Pending> comparison_;
   std::unique_ptr<Pending> carried_;  // null until it may begin
+  std::unique_ptr<Pending> end_;      // of a call with a function of the program
+  bool has_run_ = false;
   bool was_cancelled_ = false;
 };
 
@@ -119,6 +128,10 @@ void GuardedTransport::run(const Call& call, Waiter& waiter) {
       inner_->run(call, waiter);
     });
   }
+  if (call.user != nullptr) {  // the function may have thrown on another member
+    static constexpr bool has_run = true;
+    if (auto end = guard->start_end(call, has_run)) waiter.finish(call, number, std::move(end));
+  }
   published.end();
 }
 
@@ -131,6 +144,8 @@ std::unique_ptr<Pending> GuardedTransport::start(const Call& call) {
   } catch (const Error& error) {
     guard->give_up(error);
     throw;
+  } catch (const std::bad_alloc&) {
+    throw;  // the coordinator tells the other members what was too large
   } catch (const std::exception& error) {
     guard->give_up(Error{error.what()});
     throw;

@@ -9,6 +9,7 @@
 
 #include "detail/published_call.hpp"
 #include "detail/reduce_kernels.hpp"
+#include "detail/too_little_memory.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/mpi/error.hpp"
 #include "wait/detail/few_polls.hpp"
@@ -141,6 +142,11 @@ void HierarchicalTransport::advance() {
     refuse(error_of(difference));
   } catch (const MismatchError& error) {  // found by the members of this node, or told by others
     refuse(error);
+  } catch (const std::bad_alloc&) {
+    const Call& call = queue_.front()->call;
+    fail(std::make_exception_ptr(detail::too_little_memory(
+        fmt::format("{}.{}", guard_.members().name_of(call.name_index), to_string(call.operation)),
+        call)));
   } catch (...) {
     fail(std::current_exception());
   }

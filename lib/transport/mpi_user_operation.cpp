@@ -7,6 +7,7 @@
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/mpi/environment.hpp"
 #include "rankmesh/mpi/error.hpp"
+#include "wait/detail/progress.hpp"
 
 namespace rankmesh {
 namespace {
@@ -27,6 +28,7 @@ void combine(void* left, void* right, int* count, MPI_Datatype* type) {
   void* reduction = nullptr;
   int found = 0;
   MPI_Type_get_attr(*type, reduction_key(), &reduction, &found);
+  const detail::InFunction mark;
   if (found != 0)
     static_cast<UserReduction*>(reduction)->combine(static_cast<const std::byte*>(left),
                                                     static_cast<std::byte*>(right), *count);
@@ -63,8 +65,7 @@ void check_user(const UserReduction& reduction) {
   } catch (...) {
     std::throw_with_nested(detail::FailedReduction{
         "a reduction function threw on this rank: " + reason,
-        "fix the function; the operation ended on all ranks with invalid values, and the group is "
-        "broken"});
+        "fix the function; the values are invalid on all ranks, and the group is broken"});
   }
 }
 

@@ -96,10 +96,9 @@ class NcclIssue {
         rank_{rank},
         size_{size},
         stream_{static_cast<cudaStream_t>(call.stream.native())},
-        in_{element_of(call.in.type)},
-        out_{element_of(call.out.type)} {
-    if (reduces(call.operation)) in_.type = out_.type = *arithmetic_type(call.in.type, nccl_);
-  }
+        in_{reduces(call.operation) ? Element{*arithmetic_type(call.in.type, nccl_)}
+                                    : element_of(call.in.type)},
+        out_{reduces(call.operation) ? in_ : element_of(call.out.type)} {}
 
   [[nodiscard]] bool is_in_progress() const { return is_in_progress_; }
 

@@ -31,15 +31,18 @@ constexpr int polls_per_leaving_look = 16;
 class ShmTransport::PendingSteps final : public Pending {
  public:
   // @param only_compares  Whether another transport carries the call, which this member starts.
-  PendingSteps(ShmTransport& transport, const Call& call, bool only_compares)
+  // @param waits_for      See Progress.
+  PendingSteps(ShmTransport& transport, const Call& call, bool only_compares,
+               const bool* waits_for = nullptr)
       : transport_{transport}, record_{std::make_unique<Kept>(call)} {
-    transport_.throw_if_ended();
+    if (waits_for == nullptr) transport_.throw_if_ended();  // else MPI has the call already
     const Call& kept = record_->kept.call;
     if (only_compares)
       transport_.engine_.begin(record_->progress, record_->meeting.emplace(kept, true),
                                shm::meeting);
     else
       transport_.engine_.begin(record_->progress, kept);
+    record_->progress.waits_for = waits_for;
     transport_.engine_.advance();
   }
   // @param call  It must stay valid.
@@ -212,6 +215,11 @@ std::unique_ptr<Pending> ShmTransport::start_comparison(const Call& call, Carry 
   auto comparison = std::make_unique<PendingSteps>(*this, call, true);
   if (carry) carry();
   return comparison;
+}
+
+std::unique_ptr<Pending> ShmTransport::start_end(const Call& call, const bool& has_run) {
+  --calls();  // it is a part of the last call
+  return std::make_unique<PendingSteps>(*this, call, true, &has_run);
 }
 
 std::unique_ptr<Pending> ShmTransport::start_step(const Call& call, const shm::Algorithm& algorithm,

@@ -113,30 +113,30 @@ Agreement::Summary Agreement::summary() const {
 
 // One reduction shows whether any rank failed or differs: if all hashes are equal, the maximum of h
 // and the maximum of ~h are complements of each other.
-bool Agreement::differs(const mpi::CommunicatorView& comm, WaitMonitor& monitor,
-                        const WaitPoint& point, const Deadline& deadline) const {
+Agreement::Maxima Agreement::reduce(const mpi::CommunicatorView& comm, WaitMonitor& monitor,
+                                    const WaitPoint& point, const Deadline& deadline) const {
   struct Reduction {
-    std::array<std::uint64_t, 5> mine, most;
+    Maxima mine, most;
   };
   const auto [has_failed, hash] = summary();
   MpiMemory<Reduction> reduction;
-  reduction->mine = {has_failed, hash.high, hash.low, ~hash.high, ~hash.low};
+  reduction->mine = {has_failed, hash.high, hash.low, ~hash.high, ~hash.low, asks_ ? 1U : 0U};
   MPI_Request request = MPI_REQUEST_NULL;
-  check(MPI_Iallreduce(reduction->mine.data(), reduction->most.data(), 5, MPI_UINT64_T, MPI_MAX,
+  check(MPI_Iallreduce(reduction->mine.data(), reduction->most.data(), 6, MPI_UINT64_T, MPI_MAX,
                        comm.native(), &request),
         "MPI_Iallreduce");
   reduction.wait(request, monitor, point, deadline);
   // A rank that has given up may have completed its part of the reduction before.
   monitor.require_not_given_up(point);
-  const auto& most = reduction->most;
-  return most[0] != 0 || most[1] != ~most[3] || most[2] != ~most[4];
+  return reduction->most;
 }
 
-void Agreement::agree(const mpi::CommunicatorView& comm, WaitMonitor& monitor,
+bool Agreement::agree(const mpi::CommunicatorView& comm, WaitMonitor& monitor,
                       std::string_view activity, const Deadline& deadline) const {
   const WaitPoint point =
       WaitPoint::of_all(comm.size(), fmt::format("the agreement before {}", activity));
-  if (!differs(comm, monitor, point, deadline)) return;
+  const Maxima most = reduce(comm, monitor, point, deadline);
+  if (most[0] == 0 && most[1] == ~most[3] && most[2] == ~most[4]) return most[5] != 0;
 
   // Rank 0 collects all records, compares them, and broadcasts the result.
   struct Comparison {

@@ -51,6 +51,7 @@ LongWait::LongWait(MonitorState& state, const WaitPoint& point, const Deadline& 
 
 void LongWait::look() {
   if (begin_ == 0) begin();
+  if (state_.control != nullptr && state_.control->at_look) state_.control->at_look();
   if (silence_.passed()) {
     state_.answer(point_);
     hear();

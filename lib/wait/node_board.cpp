@@ -23,6 +23,7 @@ struct alignas(128) BoardHeader {
   std::atomic<std::int64_t> last_stall_report{0};
   std::atomic<std::uint64_t> closings{0};      // of all ranks, over all attempts
   std::atomic<std::uint64_t> failed_close{0};  // the last attempt in which a rank could not close
+  std::atomic<std::uint64_t> balance{0};       // of the messages of all ranks
 };
 BoardHeader& header_of(std::byte* memory) { return *reinterpret_cast<BoardHeader*>(memory); }
 
@@ -100,11 +101,14 @@ RankArea& NodeBoard::area(std::size_t slot) const {
 
 // All attempts are counted in one number. Attempt n is complete when the number has reached n times
 // the ranks; before that, no rank begins the next one.
-void NodeBoard::begin_close(bool has_failed) {
+void NodeBoard::begin_close(bool has_failed, std::uint64_t balance) {
   ++closes_;
+  header_of(memory_).balance += balance - std::exchange(balance_, balance);
   if (has_failed) header_of(memory_).failed_close = closes_;
   ++header_of(memory_).closings;  // last: whoever sees it sees the failure
 }
+
+std::uint64_t NodeBoard::balance_of_all() const { return header_of(memory_).balance; }
 
 bool NodeBoard::all_close() const { return header_of(memory_).closings >= closes_ * ranks_.size(); }
 

@@ -81,13 +81,16 @@ void MonitorState::answer(const WaitPoint& point) {
 }
 
 const Verdict* MonitorState::hear(const WaitPoint& point) {
+  std::optional<Verdict>
+      mine;  // all that have come are taken, so that none is left for later waits
   while (const auto received = take<Verdict>(verdict_tag)) {
     const Verdict& verdict = received->message;
     const bool is_mine = verdict.concerns(point, received->from);
     // A scope does not recover. A point without a scope may be tried again.
     if (verdict.scope != 0 || (!is_mine && verdict.is_remembered != 0)) keep(heard, *received);
-    if (is_mine && verdict.scope != Verdict::everything) throw_verdict(point, verdict);
+    if (is_mine && verdict.scope != Verdict::everything && !mine) mine = verdict;
   }
+  if (mine) throw_verdict(point, *mine);
   const auto earlier = std::ranges::find_if(
       heard, [&](const auto& known) { return known.message.concerns(point, known.from); });
   if (earlier == heard.end()) return nullptr;
@@ -112,9 +115,9 @@ void MonitorState::tell(const WaitPoint& point, const std::string& why, const Ve
   for (const int member : point.members) {
     if (member == comm.rank()) continue;
     const bool is_present = std::ranges::find(present, member) != present.end();
-    // A rank that does not wait here might never receive a message on a communicator of the
-    // program. If the point may repeat, such a rank might apply the message to its next wait.
-    if (is_present || (audience == WaitMonitor::Audience::own && !point.may_repeat))
+    // If the point may repeat, a rank that does not wait here might apply the message to its next
+    // wait.
+    if (is_present || !point.may_repeat)
       send(member, verdict_tag, is_present ? finding : for_late_member(member, verdict));
   }
   keep(given_up, verdict);
@@ -250,10 +253,12 @@ void WaitMonitor::receive_leftovers(const WaitPoint& point, const Deadline& dead
   }
 }
 
+// MPI may show a message that has come only after it has looked for others.
 void WaitMonitor::require_not_given_up(const WaitPoint& point) {
-  if (state_->audience != Audience::own) return;
-  if (const detail::Verdict* departure = state_->hear(point))
-    state_->throw_verdict(point, *departure);
+  constexpr int looks = 3;
+  for (int i = 0; i < looks; ++i)
+    if (const detail::Verdict* departure = state_->hear(point))
+      state_->throw_verdict(point, *departure);
 }
 
 }  // namespace rankmesh

@@ -26,13 +26,20 @@ using test_platform::on_device;
 namespace {
 
 // More than fits into the memory between two ranks, so each of them has to copy many times.
-constexpr std::size_t large = 8'000'000;
+constexpr std::size_t large = 1'000'000;
 
-// Makes the stream wait for a value that is not 0, for at most 20 s.
+// A limit that only a wait reaches that advances nothing.
+MeshOptions patient() {
+  MeshOptions options = test_platform::options();
+  options.timeout = Deadline::Duration{15};
+  return options;
+}
+
+// Makes the stream wait for a value that is not 0, for at most 30 s.
 void make_wait(const Stream& stream, float& value) {
   const auto wait_for_value = [](void* pointer) {
     const std::atomic_ref<float> last{*static_cast<float*>(pointer)};
-    const Deadline end{Deadline::Duration{20}};
+    const Deadline end{Deadline::Duration{30}};
     while (last.load() == 0 && !end.passed()) std::this_thread::yield();
   };
   REQUIRE(cudaLaunchHostFunc(stream.native(), wait_for_value, &value) == cudaSuccess);
@@ -43,7 +50,7 @@ void make_wait(const Stream& stream, float& value) {
 TEST_CASE("the wait for an idle device advances operations on host memory") {
   NEEDS_RANKS(2);
   NEEDS_AT_MOST_RANKS(3);
-  Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::short_timeout()};
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", patient()};
   auto& tp = mesh["tp"];
   const Stream stream = Stream::create();
   std::vector<float> message(large, 1);
@@ -66,7 +73,7 @@ TEST_CASE("a call that NCCL has not accepted yet advances operations on host mem
   NEEDS_AT_MOST_RANKS(5);
   for (const bool is_batch : {false, true}) {
     CAPTURE(is_batch);
-    MeshOptions options = test_platform::short_timeout();
+    MeshOptions options = patient();
     options.check = false;  // the comparison would wait for the other members first
     options.names["tp"].blocking = false;
     Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
@@ -94,7 +101,7 @@ TEST_CASE("close of a group that waits for its operations advances operations on
   NEEDS_RANKS(2);
   NEEDS_AT_MOST_RANKS(5);
   SKIP_UNLESS(!nccl::blocks_after_creation(nccl::Library::load(), true), "calls block");
-  Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::short_timeout()};
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", patient()};
   auto& tp = mesh["tp"];
   const auto group = mesh.new_group(tp.ranks().to_vector(), "mine");
   const Stream stream = Stream::create();

@@ -70,8 +70,9 @@ void Cell::good(GroupCoordinator& in, std::size_t count, int salt) {
 const Kinds& all_kinds() {
   static const Kinds all = [] {
     Kinds result;
-    for (const auto& part : {counts(), blocks(), types(), roots(), other_operations(), orders(),
-                             forms(), spans(), messages(), dynamic_groups(), exchanges()})
+    for (const auto& part :
+         {counts(), blocks(), types(), roots(), other_operations(), orders(), forms(), spans(),
+          messages(), dynamic_groups(), exchanges(), late_members()})
       result.insert(result.end(), part.begin(), part.end());
     return result;
   }();

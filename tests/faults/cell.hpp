@@ -125,6 +125,7 @@ Kinds spans();
 Kinds messages();
 Kinds dynamic_groups();
 Kinds exchanges();
+Kinds late_members();
 
 /// Returns all kinds.
 const Kinds& all_kinds();

@@ -80,6 +80,17 @@ void later_round_of_bucket(Cell& c) {
   bucket.add(c.memory<float>(c.pick(n - 1, n)));
   bucket.wait();
 }
+void later_order_of_bucket(Cell& c) {
+  const std::size_t n = c.floats();
+  c.expect({"bucket 0 with buffer 1 in place 0"}, {"bucket 0"});
+  Bucket bucket{*c.group};
+  const auto a = c.memory<float>(n), b = c.memory<float>(n);
+  for (const bool is_other : {false, c.is_odd()}) {
+    bucket.add(is_other ? b : a);
+    bucket.add(is_other ? a : b);
+    bucket.wait();
+  }
+}
 void size_of_bucket(Cell& c) {  // the odd rank needs two collectives where the others need one
   const std::size_t n = c.floats();
   c.expect({}, {});
@@ -95,7 +106,7 @@ void options_of_lockstep(Cell& c) {
   (void)lockstep.agree({.tokens = 3});
 }
 void extra_step(Cell& c) {
-  c.expect({"tp.all_reduce("}, {"tp.all_reduce("});
+  c.expect({"tp.Lockstep: all_reduce("}, {"tp.all_reduce("});
   Lockstep lockstep{*c.group};
   (void)lockstep.agree({.tokens = 3});
   if (c.is_odd()) (void)lockstep.agree({.tokens = 3});
@@ -115,6 +126,16 @@ void missing_message(Cell& c) {  // the first member writes no message
   if (c.is_odd()) (void)queue.read();
 }
 
+void unread_message(Cell& c) {
+  c.expect({"control queue"}, {});
+  ControlQueue queue{*c.group, first_member, {.slots = 16}};
+  for (int i = 0; i < 2; ++i)
+    if (c.rank == 0)
+      queue.write(Bytes(4));
+    else if (i == 0 || !c.is_odd())
+      (void)queue.read();
+}
+
 }  // namespace
 
 Kinds exchanges() {
@@ -128,11 +149,16 @@ Kinds exchanges() {
       {.name = "bucket_first", .fault = first_round_of_bucket},
       {.name = "bucket_order", .fault = order_of_bucket},
       {.name = "bucket_later", .expected = Expected::usage, .fault = later_round_of_bucket},
+      {.name = "bucket_later_order", .fault = later_order_of_bucket},
       {.name = "bucket_size", .fault = size_of_bucket},
       {.name = "lockstep_options", .fault = options_of_lockstep, .has_one_size = true},
       {.name = "lockstep_extra", .fault = extra_step, .has_one_size = true},
       {.name = "queue_writer", .fault = writer_of_queue, .has_one_size = true},
       {.name = "queue_slots", .fault = slots_of_queue, .has_one_size = true},
+      {.name = "queue_unread",
+       .expected = Expected::told,
+       .fault = unread_message,
+       .has_one_size = true},
       {.name = "queue_silent",
        .expected = Expected::told,
        .fault = missing_message,

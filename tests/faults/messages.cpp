@@ -26,6 +26,27 @@ void with_another_tag(Cell& c) {
   if (c.rank == 0) c.group->recv(c.memory<float>(c.floats()), c.odd, 2);
 }
 
+void one_too_many(Cell& c, GroupCoordinator& group) {
+  c.expect({"send", "tag 3"}, {});
+  for (int i = 0; i < c.pick(3, 2); ++i) {
+    if (c.is_odd()) group.send(c.memory<float>(4), 0, 3);
+    if (c.rank == 0) group.recv(c.memory<float>(4), c.odd, 3);
+  }
+}
+void one_too_many_in_group(Cell& c) {
+  std::vector<Rank> ranks;
+  for (int rank = 0; rank < c.size; ++rank) ranks.emplace_back(rank);
+  const auto group = c.mesh->new_group(ranks, "pool");
+  one_too_many(c, *group);
+  c.mesh->close(*group);
+}
+// A receive that is cancelled is no mistake.
+void cancelled_receive(Cell& c) {
+  if (c.rank == 0) (void)c.group->recv_async(c.memory<float>(4), c.odd, 3).cancel();
+  const auto pending = c.memory<float>(4);
+  if (c.rank == 0) (void)c.group->recv_async(pending, c.odd, 4);
+}
+
 }  // namespace
 
 Kinds messages() {
@@ -55,6 +76,18 @@ Kinds messages() {
        .expected = Expected::told,
        .fault = receive_instead_of_all_reduce,
        .needs_check = true},
+      {.name = "send_extra",
+       .expected = Expected::told,
+       .fault = [](Cell& c) { one_too_many(c, *c.group); },
+       .has_one_size = true},
+      {.name = "send_extra_group",
+       .expected = Expected::told,
+       .fault = one_too_many_in_group,
+       .has_one_size = true},
+      {.name = "recv_cancelled",
+       .expected = Expected::works,
+       .fault = cancelled_receive,
+       .has_one_size = true},
       {.name = "send_other_tag",
        .expected = Expected::told,
        .fault = with_another_tag,

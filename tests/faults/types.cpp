@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // One rank passes another element type or another reduction.
+#include <stdexcept>
+
 #include "faults/operations.hpp"
 
 namespace faults {
@@ -75,6 +77,38 @@ void function_of_reduce(Cell& c) {
       [&] { return c.group->reduce_async(in, out, first_member, added); });
 }
 
+// The call ends with an error on every rank, also where the values may be right.
+void throwing_all_reduce(Cell& c) {
+  c.expect({"no such sum"}, {});
+  const auto v = c.memory<float>(c.floats());
+  const auto fails = [](float, float) -> float { throw std::domain_error{"no such sum"}; };
+  issue(
+      c, [&] { c.group->all_reduce(v, fails); },
+      [&] { return c.group->all_reduce_async(v, fails); });
+  c.wrong("the call returned");
+}
+// The last member combines in any case, and no other member needs its result.
+void throwing_scan(Cell& c) {
+  const auto v = c.memory<float>(c.floats());
+  const auto fails = [is_odd = c.is_odd()](float a, float b) {
+    return is_odd ? throw std::domain_error{"no such sum"} : a + b;
+  };
+  issue(
+      c, [&] { c.group->scan(v, fails); }, [&] { return c.group->scan_async(v, fails); });
+  c.wrong("the call returned");
+}
+void calling_scan(Cell& c) {
+  c.expect({"uses a mesh that is in a call"}, {});
+  const auto v = c.memory<float>(c.floats());
+  const auto calls = [&c](float a, float b) {
+    if (c.is_odd()) c.group->barrier();
+    return a + b;
+  };
+  issue(
+      c, [&] { c.group->scan(v, calls); }, [&] { return c.group->scan_async(v, calls); });
+  c.wrong("the call returned");
+}
+
 // MPI libraries combine in another order where a function is commutative, so the members would not
 // send each other what they wait for.
 Commutative commutative_here(const Cell& c) { return c.pick(Commutative::yes, Commutative::no); }
@@ -118,6 +152,9 @@ Kinds types() {
       {.name = "max_reduce_scatter", .fault = max_of_reduce_scatter},
       {.name = "function_all_reduce", .fault = function_of_all_reduce},
       {.name = "function_reduce", .fault = function_of_reduce},
+      {.name = "throwing_all_reduce", .expected = Expected::told, .fault = throwing_all_reduce},
+      {.name = "throwing_scan", .expected = Expected::usage, .fault = throwing_scan},
+      {.name = "throwing_calls_mesh", .expected = Expected::told, .fault = calling_scan},
       {.name = "commutative_all_reduce", .fault = commutative_all_reduce},
       {.name = "commutative_reduce", .fault = commutative_reduce},
       {.name = "commutative_reduce_scatter", .fault = commutative_reduce_scatter},

@@ -24,6 +24,11 @@ extern "C" int MPI_Comm_create_group(MPI_Comm c, MPI_Group g, int tag, MPI_Comm*
   ++calls.creations;
   return PMPI_Comm_create_group(c, g, tag, r);
 }
+extern "C" int MPI_Iallreduce(const void* in, void* out, int n, MPI_Datatype type, MPI_Op op,
+                              MPI_Comm c, MPI_Request* r) {
+  ++calls.barriers;
+  return PMPI_Iallreduce(in, out, n, type, op, c, r);
+}
 extern "C" int MPI_Ibarrier(MPI_Comm c, MPI_Request* r) {
   ++calls.barriers;
   return PMPI_Ibarrier(c, r);

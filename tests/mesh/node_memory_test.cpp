@@ -20,6 +20,7 @@ using namespace rankmesh;
 using rankmesh_test::last;
 using rankmesh_test::rank;
 using rankmesh_test::size;
+using rankmesh_test::thrown_by;
 
 namespace {
 
@@ -80,6 +81,23 @@ TEST_CASE("a node whose memory one rank cannot map uses MPI, for the same reason
 TEST_CASE("a node whose first rank cannot create memory uses MPI") {
   NEEDS_RANKS(2);
   check_without_memory(0);
+}
+
+TEST_CASE("a node without shared memory compares calls, by messages") {
+  NEEDS_RANKS(2);
+  Mesh{MPI_COMM_WORLD, "tp=auto"}.close();
+  std::optional<NoMoreFiles> limit;
+  if (rank() == last()) limit.emplace();
+  MeshOptions options;
+  options.check = false;
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
+  limit.reset();
+  check_sum(mesh["tp"]);
+  static std::vector<int> values(4);  // MPI may still use it after the failure
+  const auto error = thrown_by<MismatchError>(
+      [&] { mesh["tp"].all_reduce(values, rank() == last() ? ReduceOp::max : ReduceOp::sum); });
+  CHECK_CONTAINS(error.message(), "tp.all_reduce(4 x int32, max");
+  CHECK_CONTAINS(error.message(), "tp.all_reduce(4 x int32, sum");
 }
 
 TEST_CASE("ranks that cannot open the memory through /proc open it by a name") {

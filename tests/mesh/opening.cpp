@@ -114,8 +114,9 @@ bool check(const std::string& mesh_text, long nodes) {
   calls.clear();
   mesh.close();
   expected = {{"Comm_free", groups + 1}};
-  // Ranks on one node meet in its memory.
-  if (nodes > 1) expected["Iallreduce"] = 1;
+  // Ranks on one node meet in its memory. Otherwise the second one adds up the messages, which only
+  // meshes with messages need.
+  if (nodes > 1) expected["Iallreduce"] = 2;
   is_right = is_as_expected(("close " + mesh_text).c_str(), expected) && is_right;
   return is_right;
 }

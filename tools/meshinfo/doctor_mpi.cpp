@@ -14,7 +14,6 @@
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/base/launcher.hpp"
 #include "rankmesh/device/libraries.hpp"
-#include "rankmesh/layout/placement.hpp"
 #include "rankmesh/mpi/communicator.hpp"
 #include "rankmesh/mpi/environment.hpp"
 #include "rankmesh/mpi/error.hpp"
@@ -37,22 +36,6 @@ double wall_clock() {
 
 double seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-// Returns the node of each rank of the job. Collective; blocks.
-rankmesh::Placement nodes_of_job() {
-  const rankmesh::mpi::CommunicatorView world{MPI_COMM_WORLD};
-  MPI_Comm node = MPI_COMM_NULL;
-  check(
-      MPI_Comm_split_type(world.native(), MPI_COMM_TYPE_SHARED, world.rank(), MPI_INFO_NULL, &node),
-      "MPI_Comm_split_type");
-  std::int32_t lowest = world.rank();  // that of the node, which member 0 has
-  check(MPI_Bcast(&lowest, 1, MPI_INT32_T, 0, node), "MPI_Bcast");
-  check(MPI_Comm_free(&node), "MPI_Comm_free");
-  std::vector<std::int32_t> lowest_of(static_cast<std::size_t>(world.size()));
-  check(MPI_Allgather(&lowest, 1, MPI_INT32_T, lowest_of.data(), 1, MPI_INT32_T, world.native()),
-        "MPI_Allgather");
-  return rankmesh::Placement{lowest_of};
 }
 
 // The first ranks of all nodes, and this rank's number among them.

@@ -11,6 +11,7 @@
 #include "arguments.hpp"
 #include "output.hpp"
 #include "rankmesh/layout/mesh_plan.hpp"
+#include "rankmesh/layout/placement.hpp"
 #include "report/live_facts.hpp"
 
 namespace rankmesh {
@@ -75,6 +76,9 @@ class Job {
   void join(const MeshArguments& arguments);
   std::unique_ptr<State> state_;
 };
+
+// Returns the node of each rank of the job, in which MPI has started. Collective over the job.
+rankmesh::Placement nodes_of_job();
 
 // Runs a function on rank 0. If it throws an Error, all ranks throw. Collective over the job.
 void on_first_rank(const std::function<void()>& run);

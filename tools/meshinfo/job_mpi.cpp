@@ -12,8 +12,8 @@
 #include "launcher.hpp"
 #include "rankmesh/base/launcher.hpp"
 #include "rankmesh/device/libraries.hpp"
+#include "rankmesh/mpi/communicator.hpp"
 #include "rankmesh/mpi/error.hpp"
-#include "rankmesh/mpi/node.hpp"
 #include "rankmesh/rankmesh.hpp"
 
 namespace meshinfo {
@@ -232,10 +232,24 @@ int Job::agree(int status) {
   return status;
 }
 
+rankmesh::Placement nodes_of_job() {
+  const rankmesh::mpi::CommunicatorView world{MPI_COMM_WORLD};
+  MPI_Comm node = MPI_COMM_NULL;
+  check(
+      MPI_Comm_split_type(world.native(), MPI_COMM_TYPE_SHARED, world.rank(), MPI_INFO_NULL, &node),
+      "MPI_Comm_split_type");
+  std::int32_t lowest = world.rank();  // that of the node, which member 0 has
+  check(MPI_Bcast(&lowest, 1, MPI_INT32_T, 0, node), "MPI_Bcast");
+  check(MPI_Comm_free(&node), "MPI_Comm_free");
+  std::vector<std::int32_t> lowest_of(static_cast<std::size_t>(world.size()));
+  check(MPI_Allgather(&lowest, 1, MPI_INT32_T, lowest_of.data(), 1, MPI_INT32_T, world.native()),
+        "MPI_Allgather");
+  return rankmesh::Placement{lowest_of};
+}
+
 bool Job::starts_node() {
   start();
-  const rankmesh::mpi::CommunicatorView world{MPI_COMM_WORLD};
-  return rankmesh::mpi::discover_nodes(world).local_rank(rankmesh::Rank{state_->rank}) == 0;
+  return nodes_of_job().local_rank(rankmesh::Rank{state_->rank}) == 0;
 }
 
 void on_first_rank(const std::function<void()>& run) {

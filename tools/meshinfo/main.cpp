@@ -39,9 +39,10 @@ constexpr const char* notes_of_meshinfo =
 
 void add_subcommands(CLI::App& app, Program& program) {
   for (const auto add :
-       {add_show,   add_rank,  add_describe, add_groups,   add_count,   add_diff,    add_explain,
-        add_routes, add_bench, add_trace,    add_doctor,   add_tune,    add_check,   add_estimate,
-        add_plan,   add_emit,  add_shrink,   add_transfer, add_convert, add_presets, add_version})
+       {add_show,     add_rank,     add_describe, add_groups, add_count,  add_diff,
+        add_explain,  add_routes,   add_bench,    add_trace,  add_doctor, add_tune,
+        add_check,    add_estimate, add_search,   add_plan,   add_emit,   add_shrink,
+        add_transfer, add_convert,  add_presets,  add_version})
     add(app, program);
   add_completion(app);
   add_manual_pages(app);

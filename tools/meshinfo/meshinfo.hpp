@@ -23,7 +23,8 @@ struct Program {
 using AddCommand = void(CLI::App& app, Program& program);
 AddCommand add_show, add_rank, add_describe, add_groups, add_count, add_diff, add_explain,
     add_routes;
-AddCommand add_bench, add_trace, add_doctor, add_tune, add_check, add_estimate, add_plan, add_emit;
+AddCommand add_bench, add_trace, add_doctor, add_tune, add_check, add_estimate, add_plan, add_emit,
+    add_search;
 AddCommand add_shrink, add_transfer, add_convert, add_presets, add_version;
 
 }  // namespace meshinfo

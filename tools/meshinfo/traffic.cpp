@@ -9,6 +9,7 @@
 #include "rankmesh/base/detail/parse.hpp"
 #include "rankmesh/base/detail/read_file.hpp"
 #include "rankmesh/base/error.hpp"
+#include "search/hugging_face.hpp"
 
 namespace meshinfo {
 namespace {
@@ -50,6 +51,8 @@ rankmesh::ModelFigures read_model(const std::string& path) {
   if (!text)
     throw rankmesh::UsageError{fmt::format("cannot read the model '{}'", path),
                                "give a TOML file such as examples/models/llama3_405b.toml"};
+  if (text->find_first_not_of(" \t\r\n") == text->find('{'))
+    return rankmesh::search::parse_hugging_face(*text, path);
   return rankmesh::ModelFigures::parse_toml(*text, path);
 }
 

@@ -72,7 +72,8 @@ class RANKMESH_API Bucket {
   /// collective over the group.
   /// @throws MismatchError on all members if the members add different buffers in the first round;
   /// the error lists them.
-  /// @throws UsageError if a later round differs from the first round.
+  /// @throws UsageError if a later round differs from the first round; MismatchError if a later
+  /// round has the memory of the first round in another order, and other members do not.
   template <WritableMemory M>
   void add(M&& values) {
     static_assert(rankmesh::detail::is_borrowed<M>,
@@ -156,6 +157,7 @@ class RANKMESH_API Bucket {
   const std::shared_ptr<Flat>& flat(std::size_t collective);
   [[nodiscard]] Hash128 contents() const;
   void agree(const Hash128& contents);
+  [[nodiscard]] std::int64_t mark_of_collective();
 
   GroupCoordinator& group_;
   rankmesh::detail::GroupLife life_;
@@ -167,6 +169,7 @@ class RANKMESH_API Bucket {
   // The memory of each collective of a round; null for a collective that copies nothing.
   std::vector<std::shared_ptr<Flat>> flat_;
   std::vector<Hash128> first_round_;  // the contents of each collective
+  std::vector<const void*> memory_;   // of the buffers of the first round
   bool is_first_round_ = true;
 };
 

@@ -76,8 +76,8 @@ class RANKMESH_API ExpertRoute {
   // The number of rows that are sent to and received from each rank. The entry of this rank itself
   // is 0, because its rows are copied directly.
   std::vector<std::int64_t> sent_, received_;
-  // Each list has one entry for each row that a kernel writes (device/kernels/expert_rows.hpp). The
-  // entry is the number of the row that the kernel reads.
+  // Each list has one entry for each row that a kernel writes (exchange/kernels/expert_rows.hpp).
+  // The entry is the number of the row that the kernel reads.
   // - pack_: for the rows to send. An entry is a choice.
   // - place_: for the rows of this rank's experts. An entry is a received row, or all_received_
   //   plus a choice of this rank.

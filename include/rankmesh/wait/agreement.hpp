@@ -3,6 +3,7 @@
 // failed.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -19,7 +20,7 @@ namespace rankmesh {
 
 /// What all ranks must pass alike, as a list of fields, and whether this rank has failed.
 ///
-/// If all fields are equal and no rank has failed, the cost is one non-blocking reduction of 40
+/// If all fields are equal and no rank has failed, the cost is one non-blocking reduction of 48
 /// bytes. Otherwise, rank 0 also gathers the fields of all ranks and broadcasts its finding. In
 /// this case, rank 0 receives O(ranks x length of the fields) bytes.
 class RANKMESH_API Agreement {
@@ -35,19 +36,22 @@ class RANKMESH_API Agreement {
   /// Records that this rank has failed. The rank must still call agree(), which reports the
   /// failure on all ranks.
   void fail(std::string message) { failure_ = std::move(message); }
+  /// Asks all ranks for a further step: agree() returns true on all of them. Local.
+  void ask() { asks_ = true; }
   /// Sets the hint of the error that says which fields differ. This function is local.
   void advise(std::string hint) { hint_ = std::move(hint); }
 
   /// Compares the fields of all ranks. This function is collective over the communicator. It blocks
   /// until all ranks have called it or the deadline passes.
   /// @param activity  the name of the activity that follows; used in messages.
+  /// @return whether any rank has called ask().
   /// @throws MismatchError if some ranks failed, or if fields differ. The error message is the same
   /// on every rank. If ranks failed, it contains their messages. Otherwise, it lists each value of
   /// a differing field, together with the ranks that have this value. The value that the fewest
   /// ranks have comes first.
   /// @throws TimeoutError if some ranks did not call agree() before the deadline. The error names
   /// these ranks.
-  void agree(const mpi::CommunicatorView& comm, WaitMonitor& monitor, std::string_view activity,
+  bool agree(const mpi::CommunicatorView& comm, WaitMonitor& monitor, std::string_view activity,
              const Deadline& deadline) const;
 
   /// Says whether a rank has failed, and hashes its fields. agree() succeeds if no rank has failed
@@ -69,11 +73,14 @@ class RANKMESH_API Agreement {
   };
   [[nodiscard]] std::string record() const;
   static std::string finding(std::string_view activity, const std::vector<std::string>& records);
-  [[nodiscard]] bool differs(const mpi::CommunicatorView& comm, WaitMonitor& monitor,
-                             const WaitPoint& point, const Deadline& deadline) const;
+  // Words whose maxima over all ranks show whether ranks have failed, differ, or ask.
+  using Maxima = std::array<std::uint64_t, 6>;
+  [[nodiscard]] Maxima reduce(const mpi::CommunicatorView& comm, WaitMonitor& monitor,
+                              const WaitPoint& point, const Deadline& deadline) const;
 
   std::vector<Field> fields_;
   std::string failure_;
+  bool asks_ = false;
   std::string hint_ = "start all ranks with the same mesh, options, environment and libraries";
 };
 
@@ -87,8 +94,8 @@ struct Participants {
   /// Returns a deadline that begins now.
   [[nodiscard]] Deadline deadline() const { return Deadline{timeout}; }
   /// Returns if all participants pass the same fields and none has failed. See Agreement::agree().
-  void agree(std::string_view activity, const Agreement& agreement) const {
-    agreement.agree(comm, *monitor, activity, deadline());
+  bool agree(std::string_view activity, const Agreement& agreement) const {
+    return agreement.agree(comm, *monitor, activity, deadline());
   }
   /// Returns if no participant has failed. This function is collective over the participants,
   /// and it blocks.

@@ -23,8 +23,11 @@ struct Arguments {
   std::vector<std::string> entries{};  ///< What must be the same on all members, in a fixed order.
 };
 
+using rankmesh::detail::UserFunction;
+
 /// What a member compares with the others.
 struct Comparison {
+  UserFunction function;  ///< What the program has called.
   /// Returns the arguments. Called only if the comparison fails.
   std::function<Arguments()> describe;
   const char* hint;              ///< What to do if the arguments differ.

@@ -49,7 +49,22 @@ class OpenFiles {
   std::map<std::string, File> files_;
 };
 
-/// Creates a folder that must not exist, and its parents.
+/// Keeps other jobs from saving into a folder, as long as it exists. Creates the folder and its
+/// parents. File systems without locks do without it.
+class FolderLock {
+ public:
+  /// @throws FileError if another job has the lock.
+  explicit FolderLock(const std::string& root);
+  ~FolderLock();
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+
+ private:
+  int descriptor_ = -1;
+};
+
+/// Creates a folder in `root` that must not exist. Throws also if root/latest is a file of the
+/// user.
 void create_folder(const std::string& root, const std::string& name);
 /// Writes a new file, and waits until the disk has it.
 void write_file(const std::string& path, std::string_view text);

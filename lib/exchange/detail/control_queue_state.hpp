@@ -34,7 +34,8 @@ struct ControlQueue::State {
   std::vector<std::int64_t> local_of;  // rank in group of each reader of the ring
   std::size_t reader = 0;              // this rank's index in local_of
   int tag = 0;
-  std::uint64_t id = 0;  // of the messages over MPI; no other queue has it
+  std::int64_t number = 0;  // in the mesh
+  std::uint64_t id = 0;     // of the messages over MPI; no other queue has it
   std::int64_t spins = 0;
   SharedSegment segment;
   std::optional<detail::MessageRing> ring;
@@ -49,6 +50,12 @@ struct ControlQueue::State {
   [[nodiscard]] std::string name(std::int64_t rank_in_group) const;
   void require_usable() const;
   void require_reader() const;
+  // The close of the group compares how many messages were written and read.
+  void count_message() {
+    ++messages;
+    rankmesh::detail::GroupAccess::connection(*group).messages.add_of_queue(
+        number, writer, group->rank_in_group(), group->size());
+  }
 
   // Opening.
   void find_readers();

@@ -51,8 +51,10 @@ class CallDispatcher final : private Waiter {
     MeshRuntime& runtime = *runtime_;
     const CallLock lock{runtime};
     if (connection_->is_usable() && !runtime.slow_path.any() &&
-        is_valid_fast<operation>(call, self_, size_)) [[likely]]
+        is_valid_fast<operation>(call, self_, size_)) [[likely]] {
+      if constexpr (is_point_to_point(operation)) connection_->messages.add(call);
       return router_.choose_fast<operation>(call).run(call, *this);
+    }
     run_checked(call);
   }
   /// Runs any call; blocks on host memory.
@@ -112,7 +114,8 @@ class CallDispatcher final : private Waiter {
   void route(const Call& call);
   [[nodiscard]] Work start_checked(const Call& call, std::shared_ptr<void> kept);
   template <class Action>
-  auto keeping_failure(Action&& action);
+  auto keeping_failure(const Call& call, Action&& action);
+  [[noreturn]] void out_of_memory(const Call& call);
   /// Checks a call. Returns the transport of a call on device memory; null for other calls.
   Transport* check(const Call& call) const;
   [[nodiscard]] bool is_usable() const;
@@ -126,6 +129,7 @@ class CallDispatcher final : private Waiter {
       const SequenceDescription& description, std::unique_ptr<MessageSequence> sequence) const;
   void run_on_device(const Call& call, Transport& transport);
   void compare_on_device(const Call& call, const Transport& transport);
+  [[nodiscard]] Call of_caller(const Call& call) const;
   void run_on_host(const Call& call);
   void run_in_mpi_beside_polled(const Call& call, Transport& transport);
   /// Waits for the polled collectives of these meshes, each with the timeout of its group.

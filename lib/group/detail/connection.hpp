@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "message_ledger.hpp"
 #include "rankmesh/base/deadline.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/base/index.hpp"
@@ -112,6 +113,8 @@ class RANKMESH_API Connection {
   /// Adds the device transport of a lazy family's group.
   void open_device(std::unique_ptr<DeviceTransport> device) { device_ = std::move(device); }
   void close_device() { device_.reset(); }
+
+  MessageLedger messages;  ///< Of this member, on host memory.
 
   /// Returns whether operations may be issued. Every call checks this first.
   [[nodiscard]] bool is_usable() const { return why_unusable_.empty(); }

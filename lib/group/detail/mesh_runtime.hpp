@@ -16,6 +16,7 @@
 #include "operations_in_flight.hpp"
 #include "rankmesh/base/deadline.hpp"
 #include "rankmesh/base/index.hpp"
+#include "rankmesh/base/user_function.hpp"
 #include "rankmesh/export.hpp"
 #include "rankmesh/routes/route_table.hpp"
 #include "resolved_routes.hpp"
@@ -76,6 +77,7 @@ struct MeshRuntime : std::enable_shared_from_this<MeshRuntime> {
   OpenBatch batch;
   DeviceCalls device_calls;
   std::unique_ptr<DeviceWatch> device_watch;  ///< Null without the option `device_deadline`.
+  UserFunction caller = UserFunction::none;   ///< See CalledBy.
   bool is_closed = false;
   std::string last_failure;  ///< The last error of an operation, for peers if this rank leaves.
   MeshLock lock;             ///< See CallLock and GuestLock.

@@ -29,6 +29,8 @@ struct AsyncOperation {
   bool is_captured = false;  ///< It belongs to a CUDA graph, so nobody can wait for it.
   bool is_message = false;   ///< A message between two members, on host memory.
   bool is_receive = false;   ///< A receive on host memory, which can be cancelled.
+  RankInGroup source{};      ///< Of a receive.
+  int tag = 0;
   bool was_cancelled = false;
   bool is_deferred = false;             ///< Its batch has not ended, so it is not issued yet.
   bool is_polled = false;               ///< See Pending::is_polled().

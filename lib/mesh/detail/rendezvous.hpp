@@ -28,6 +28,9 @@ namespace rankmesh::detail {
 /// so the other one can reach neither. The members that notice this tell the others. All of them
 /// throw, and count these rendezvous as over, so that later attempts are new ones.
 ///
+/// A member that gives up tells all others why. Members that are in the same attempt, or in an
+/// earlier one, throw this; a later attempt of theirs waits again.
+///
 /// Detection is best effort: a rank that stops between the rendezvous and the creation of the
 /// communicator still blocks its peers.
 class Rendezvous {
@@ -72,19 +75,23 @@ class Rendezvous {
     const std::vector<int>& members;
     const std::string& call;
     Key key;
+    std::uint64_t number = 1;  ///< Of the attempts with this key.
     bool has_told_all = false;
     std::optional<std::chrono::steady_clock::time_point> conflict_since{};
+    std::optional<Deadline> withdrawal_end{};
 
     [[nodiscard]] int first() const { return members.front(); }
     [[nodiscard]] bool is_first() const { return first() == comm.rank(); }
   };
 
   void receive_notes(const Attempt& attempt);
+  void throw_if_withdrawn(Attempt& attempt) const;
   [[nodiscard]] bool has_all(const Attempt& attempt) const;
   [[nodiscard]] bool is_complete(const Attempt& attempt) const;
   [[nodiscard]] std::vector<int> awaited(const Attempt& attempt) const;
   [[nodiscard]] bool is_over(const Attempt& attempt);
   [[nodiscard]] std::map<int, Key> conflicts(const Attempt& attempt) const;
+  [[nodiscard]] bool calls_differ(const Attempt& attempt) const;
   void look_for_conflicts(Attempt& attempt);
   void conclude(const Attempt& attempt, const std::map<int, Key>& conflicting);
   [[noreturn]] void fail(const Attempt& attempt);
@@ -94,6 +101,9 @@ class Rendezvous {
   std::map<Key, std::map<int, ArrivedCall>> arrived_;  // the members that wait
   std::map<Key, SegmentAnnouncement> complete_;        // what the first member has told
   std::map<Key, ListMismatch> findings_;
+  // The members that have given up: the number of their attempt, and why.
+  std::map<Key, std::map<int, std::pair<std::uint64_t, std::string>>> withdrawn_;
+  std::map<Key, std::uint64_t> failures_;  // attempts of this rank that have failed
   Epoch epoch_ = 0;
 };
 

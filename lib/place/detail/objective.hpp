@@ -109,8 +109,8 @@ class Objective {
 /// @param bytes  that one rank sends.
 /// @param most   of these bytes that may leave its unit; 0: no limit.
 /// @param size   of the group.
-std::int64_t bytes_between(Pattern pattern, std::int64_t bytes, std::int64_t most,
-                           std::int64_t size, const GroupSpread& spread);
+RANKMESH_API std::int64_t bytes_between(Pattern pattern, std::int64_t bytes, std::int64_t most,
+                                        std::int64_t size, const GroupSpread& spread);
 
 /// Returns FamilyTraffic::most_between_nodes, or 0 on levels inside nodes, where there is no limit.
 inline std::int64_t limit_on(const Machine& machine, std::size_t level, std::int64_t most) {

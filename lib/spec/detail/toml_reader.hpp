@@ -11,16 +11,17 @@
 
 #include <toml++/toml.h>
 
+#include "rankmesh/export.hpp"
 #include "rankmesh/layout/rank_set.hpp"
 
 namespace rankmesh::detail {
 
 /// Reads the text of a TOML file.
 /// @throws SpecError with the line and the reason if the syntax is wrong.
-toml::table parse_toml(std::string_view text, std::string_view origin);
+RANKMESH_API toml::table parse_toml(std::string_view text, std::string_view origin);
 
 /// Reads one table of a mesh file by type. A value of another type is an error at its line.
-class TomlReader {
+class RANKMESH_API TomlReader {
  public:
   struct TomlEntry {
     std::string key;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string_view>
 
 #include "rankmesh/base/error.hpp"
@@ -45,6 +46,15 @@ class CallGuard {
   ///         null if nothing is compared.
   [[nodiscard]] virtual std::unique_ptr<Pending> start_comparison(const Call& call,
                                                                   Carry carry) = 0;
+  /// Compares how the members end a call with a function of the program; does not block. Call it
+  /// right after the comparison of the call. A member on which the function throws gives up
+  /// instead.
+  /// @param has_run  Whether the operation is complete on this member. It must stay valid until the
+  ///                 result is complete.
+  /// @return null if nothing is compared.
+  [[nodiscard]] virtual std::unique_ptr<Pending> start_end(const Call&, const bool& /*has_run*/) {
+    return nullptr;
+  }
 
   /// Says that this member has failed and knows why. Members that can be told, throw too. Local.
   /// Only the first reason counts.
@@ -54,6 +64,11 @@ class CallGuard {
   /// @throws TimeoutError if a member gave up an operation or left.
   virtual void throw_if_ended() {}
 
+  /// Sets a number that the other members learn by leave(). Call it before.
+  virtual void bring(std::uint64_t /*number*/) {}
+  /// Returns the sum of these numbers, modulo 2^64, once all members have left; nothing if this
+  /// guard does not know it. Local.
+  [[nodiscard]] virtual std::optional<std::uint64_t> brought_by_all() const { return std::nullopt; }
   /// Tells the other members that this member makes no further calls. Members that wait for it in a
   /// later call throw an error. Local.
   /// @param why  The reason, if this member leaves without closing the group; empty otherwise.

@@ -32,6 +32,7 @@ class ExchangeGuard final : public NoteGuard {
 
   bool meet(const Call& call, bool is_async, Waiter& waiter) override;
   [[nodiscard]] std::unique_ptr<Pending> start_comparison(const Call& call, Carry carry) override;
+  [[nodiscard]] std::unique_ptr<Pending> start_end(const Call& call, const bool& has_run) override;
   void leave(std::string_view why) override;
   bool have_all_left() override;
   void stay() override;
@@ -45,7 +46,8 @@ class ExchangeGuard final : public NoteGuard {
     std::uint64_t closed_after = 0;  // 1 + the number of its calls; 0 while the group is open
     std::string why;
   };
-  std::shared_ptr<ComparedCall> begin(const Call& call, bool is_async, Carry carry);
+  std::shared_ptr<ComparedCall> begin(const Call& call, bool is_async, Carry carry,
+                                      const bool* waits_for = nullptr);
   void advance();
   void take(int from, const GuardNote& note, std::string text) override;
   void look_for_departed();

@@ -19,8 +19,6 @@ struct GroupGuard {
   CallGuard* collectives = nullptr;
   /// Guards messages between two members; null without the option `check`.
   MessageGuard* messages = nullptr;
-  /// Whether have_all_left() tells that all members close the group.
-  bool tells_who_leaves = false;
   /// Whether calls on device memory are compared too.
   bool compares_on_device = false;
   /// Those that learn who leaves. Transports own some of them.

@@ -103,8 +103,13 @@ class RANKMESH_API ShmTransport final : public Transport, public detail::CallGua
   [[nodiscard]] std::uint64_t& calls() override { return engine_.calls(); }
   bool meet(const Call& call, bool is_async, Waiter& waiter) override;
   [[nodiscard]] std::unique_ptr<Pending> start_comparison(const Call& call, Carry carry) override;
+  [[nodiscard]] std::unique_ptr<Pending> start_end(const Call& call, const bool& has_run) override;
   void give_up(const Error& why) override;
   void throw_if_ended() override;
+  void bring(std::uint64_t number) override { engine_.bring(number); }
+  [[nodiscard]] std::optional<std::uint64_t> brought_by_all() const override {
+    return engine_.brought_by_all();
+  }
   void leave(std::string_view why) override { engine_.leave(why); }
   bool have_all_left() override;
   void stay() override { engine_.stay(); }

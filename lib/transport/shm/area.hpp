@@ -66,8 +66,9 @@ static_assert(sizeof(Finding) == 16 * line);
 struct alignas(line) AreaPresence {
   /// 0 while the group is open on this member. Otherwise 1 + the number of calls that it has made.
   std::atomic<std::uint64_t> closed_after;
+  std::uint64_t brought;  ///< See CallGuard::bring(). Written before `closed_after`.
   /// The reason, if the member has left without closing the group; empty otherwise.
-  char why[8 * line - sizeof(std::uint64_t)];
+  char why[8 * line - 2 * sizeof(std::uint64_t)];
 };
 
 /// A view of the memory of one member, which begins as zeros. The members of a group map the same

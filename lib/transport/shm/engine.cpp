@@ -91,6 +91,7 @@ void Engine::begin(Progress& p, const Call& call, const Algorithm& algorithm) {
   p.payload = algorithm.payload(group_, call);
   p.published = p.read = p.seen = 0;
   p.next = nullptr;
+  p.waits_for = nullptr;
   const auto [count, unit] = p.payload;
   const bool is_one_piece = static_cast<std::size_t>(count) * unit <= group_.slot_bytes;
   p.piece = is_one_piece ? count : static_cast<std::int64_t>(group_.slot_bytes / unit);
@@ -156,6 +157,7 @@ bool Engine::publish_next() {
   Progress& p = *publishing_;
   const std::uint64_t i = p.published;
   if (i == p.steps) return false;  // the first step will tell whether there are more
+  if (p.waits_for != nullptr && !*p.waits_for) return false;
   const Phase& phase = phase_of(*p.algorithm, i);
   // The second phase publishes what the member has computed when it read the first phase.
   if (&phase != &p.algorithm->first && p.read < i) return false;
@@ -225,6 +227,12 @@ void Engine::leave(std::string_view why) {
   std::memcpy(presence.why, why.data(), size);
   presence.why[size] = 0;
   presence.closed_after.store(calls_ + 1, std::memory_order_release);
+}
+
+std::uint64_t Engine::brought_by_all() const {
+  std::uint64_t sum = 0;
+  for (const Area& area : group_.areas) sum += area.presence().brought;
+  return sum;
 }
 
 bool Engine::have_all_left() const {

@@ -65,6 +65,7 @@ struct Progress {
   std::uint64_t read;            ///< steps that this member has finished
   std::size_t seen;              ///< members before this one have published the next step to read
   Progress* next;
+  const bool* waits_for;  ///< it publishes nothing before this is true; or null
 
   [[nodiscard]] bool is_complete() const { return read == steps; }
   /// Returns whether the first step will tell how many further steps there are.
@@ -167,6 +168,9 @@ class Engine {
   /// Tells the other members that this member makes no further calls.
   /// @param why  The reason, if the member leaves without closing the group; empty otherwise.
   void leave(std::string_view why);
+  /// See CallGuard.
+  void bring(std::uint64_t number) { group_.areas[group_.self].presence().brought = number; }
+  [[nodiscard]] std::uint64_t brought_by_all() const;
   /// Returns whether all members have called leave().
   [[nodiscard]] bool have_all_left() const;
   /// Reverses leave().

@@ -29,10 +29,14 @@ template <const Algorithm& algorithm>
   if (bytes > group.slot_bytes || !engine.may_overwrite(number, bytes)) return Outcome::not_begun;
   // All members must choose the same algorithm, whether they take this path or not. Algorithms for
   // symmetric memory and for v-forms come first.
-  // One check for three pointers, which are nearly always null.
+  // One check for three pointers, which are nearly always null, and for a mark, which the
+  // descriptors below do not have.
   const auto bits = [](const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); };
-  if ((bits(call.in.window) | bits(call.out.window) | bits(blocks_of<algorithm>(call))) != 0 &&
-      !engine.is_chosen(algorithm, call))
+  const std::uintptr_t mark =
+      algorithm.first.agrees == nullptr ? static_cast<std::uintptr_t>(call.bucket) : 0;
+  if ((bits(call.in.window) | bits(call.out.window) | bits(blocks_of<algorithm>(call)) | mark) !=
+          0 &&
+      (mark != 0 || !engine.is_chosen(algorithm, call)))
     return Outcome::not_begun;
   // The caller of a meeting records the call itself.
   record::format::Header* const record =
@@ -78,7 +82,8 @@ template <const Algorithm& algorithm>
                    .published = 1,
                    .read = 0,
                    .seen = seen,
-                   .next = nullptr};
+                   .next = nullptr,
+                   .waits_for = nullptr};
       engine.enqueue(p);
       return Outcome::begun;
     }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -50,6 +51,9 @@ class ControlPlane {
   MeshLock* lock = nullptr;
   std::int64_t queues = 0;           ///< Control queues made so far; they choose the queues' tags.
   std::int64_t redistributions = 0;  ///< Made so far; they choose the tags of their messages.
+
+  /// Called now and then by waits of the mesh, if it is set; it may throw what ends them.
+  std::function<void()> at_look;
 
   /// Goes over to the communicator of the mesh. Local; nothing of rankmesh may be under way on the
   /// communicator of the program.

@@ -58,7 +58,10 @@ class RANKMESH_API NodeBoard {
   // The ranks of the board meet before they close the mesh. If one of them has failed, all of them
   // stay, and may try again.
   /// Tells the others that this rank closes the mesh, or that it cannot.
-  void begin_close(bool has_failed);
+  /// @param balance  Of its messages; see MessageLedger.
+  void begin_close(bool has_failed, std::uint64_t balance);
+  /// Returns the sum of the balances. Valid after all_close() has returned true.
+  [[nodiscard]] std::uint64_t balance_of_all() const;
   /// Returns whether all ranks have called begin_close() as often as this one.
   [[nodiscard]] bool all_close() const;
   /// Returns whether a rank cannot close the mesh. Valid after all_close() has returned true.
@@ -108,7 +111,8 @@ class RANKMESH_API NodeBoard {
   Rank self_;
   std::size_t own_slot_;
   RankArea& own_;
-  std::uint64_t closes_ = 0;  // begun by this rank
+  std::uint64_t closes_ = 0;   // begun by this rank
+  std::uint64_t balance_ = 0;  // in the last of them
   std::shared_ptr<Recorder> recorder_;
   std::mutex mutex_;  // of the wait that is published
   bool is_waiting_ = false;

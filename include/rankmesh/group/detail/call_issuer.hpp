@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "rankmesh/base/index.hpp"
+#include "rankmesh/base/user_function.hpp"
 #include "rankmesh/export.hpp"
 #include "rankmesh/group/peer.hpp"
 #include "rankmesh/group/work.hpp"
@@ -17,6 +18,7 @@
 namespace rankmesh::detail {
 
 class CallDispatcher;
+struct MeshRuntime;
 
 /// Runs calls, and answers what operations ask about the group.
 class RANKMESH_API CallIssuer {
@@ -38,8 +40,8 @@ class RANKMESH_API CallIssuer {
 
   /// Returns the size in bytes of a message that has arrived; see Transport::arrived().
   [[nodiscard]] std::optional<std::int64_t> arrived(RankInGroup from, int tag);
-  /// Throws UsageError unless a scatter_v has one block per member.
-  void require_blocks(std::size_t blocks) const;
+  /// Throws UsageError unless a function gets one count per member.
+  void require_blocks(const char* function, std::size_t blocks) const;
   /// Throws UsageError unless a buffer of an all_to_all has a multiple of size() elements.
   void require_divisible(std::size_t elements) const;
 
@@ -49,12 +51,28 @@ class RANKMESH_API CallIssuer {
   [[nodiscard]] RankInGroup resolved(Peer peer) const { return peer.resolve(self_, size_); }
 
  protected:
+  friend class CalledBy;
   struct FastPaths;
 
   std::unique_ptr<CallDispatcher> dispatcher_;
   std::int64_t size_;
   RankInGroup self_;
   std::uint32_t name_index_;  // see Call::name_index
+};
+
+/// As long as an object of this class exists, calls of the mesh belong to a function that the
+/// program has called. Errors name it. If a function calls another one, the outer one counts.
+class RANKMESH_API CalledBy {
+ public:
+  CalledBy(MeshRuntime& runtime, UserFunction function);
+  CalledBy(const CallIssuer& group, UserFunction function);
+  ~CalledBy();
+  CalledBy(const CalledBy&) = delete;
+  CalledBy& operator=(const CalledBy&) = delete;
+
+ private:
+  MeshRuntime& runtime_;
+  UserFunction before_;
 };
 
 }  // namespace rankmesh::detail

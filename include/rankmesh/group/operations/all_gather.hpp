@@ -70,7 +70,7 @@ class AllGather : public detail::OperationForms<Operation::all_gather> {
   /// all_gather of 8 bytes per member before the values.
   template <HostMemory In>
   [[nodiscard]] ReturnedBlocks<In> all_gather_v(In&& in) {
-    Blocks blocks{all_gather(static_cast<std::int64_t>(detail::elements(in)))};
+    Blocks blocks{counts_of(in, detail::UserFunction::all_gather_v)};
     auto values = detail::returned<In>(detail::total(blocks),
                                        [&](auto out) { all_gather_v(in, out, blocks); });
     return {std::move(values), std::move(blocks)};
@@ -83,6 +83,15 @@ class AllGather : public detail::OperationForms<Operation::all_gather> {
     return start(std::forward<In>(in), std::forward<Out>(out),
                  {.out_blocks = &out_blocks, .stream = stream});
   }
+
+  /// @cond
+  // Returns the number of elements of each member, for a function of the program.
+  template <class In>
+  std::vector<std::int64_t> counts_of(const In& in, detail::UserFunction function) {
+    const detail::CalledBy by{issuer(), function};
+    return all_gather(static_cast<std::int64_t>(detail::elements(in)));
+  }
+  /// @endcond
 
   RANKMESH_REFUSE_OTHERS(AllGather, all_gather)
   RANKMESH_REFUSE_OTHERS(AllGather, all_gather_v)

@@ -55,7 +55,11 @@ class AllToAll : public detail::OperationForms<Operation::all_to_all> {
   /// the values.
   template <HostMemory In>
   [[nodiscard]] ReturnedBlocks<In> all_to_all_v(In&& in, const Blocks& in_blocks) {
-    Blocks blocks{all_to_all(in_blocks.counts())};
+    issuer().require_blocks("all_to_all_v", in_blocks.counts().size());
+    Blocks blocks{[&] {
+      const detail::CalledBy by{issuer(), detail::UserFunction::all_to_all_v};
+      return all_to_all(in_blocks.counts());
+    }()};
     auto values = detail::returned<In>(detail::total(blocks),
                                        [&](auto out) { all_to_all_v(in, out, in_blocks, blocks); });
     return {std::move(values), std::move(blocks)};

@@ -95,9 +95,10 @@ class Scatter : public detail::OperationForms<Operation::scatter> {
  private:
   // Returns the root's sizes on all members.
   Blocks sizes_of(const Blocks& blocks, RankInGroup root) {
-    if (issuer().self() == root) issuer().require_blocks(blocks.counts().size());
+    if (issuer().self() == root) issuer().require_blocks("scatter_v", blocks.counts().size());
     std::vector<std::int64_t> counts = blocks.counts();
     counts.resize(issuer().size());  // other members may have passed none
+    const detail::CalledBy by{issuer(), detail::UserFunction::scatter_v};
     other<Broadcast<>>().broadcast(std::span{counts}, root);
     return Blocks{counts};
   }

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "search/hugging_face.hpp"
+
+#include <string>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "rankmesh/base/error.hpp"
+#include "search/model_shape.hpp"
+
+namespace rankmesh::search {
+namespace {
+
+class ConfigReader {
+ public:
+  ConfigReader(std::string_view text, std::string_view origin)
+      : json_(nlohmann::json::parse(text, nullptr, false)), origin_{origin} {
+    if (!json_.is_object())
+      throw SpecError{fmt::format("{}: the text is no object of JSON", origin),
+                      "give a TOML file, or the config.json of a model of Hugging Face"};
+    type_ = json_.value("model_type", "");
+    if (type_ != "llama" && type_ != "mixtral" && type_ != "deepseek_v3")
+      throw SpecError{fmt::format("{}: the model_type '{:.40}' is not known", origin, type_),
+                      "use a model of the type llama, mixtral or deepseek_v3, or write a TOML file "
+                      "(docs/search.md)"};
+  }
+
+  [[nodiscard]] const std::string& type() const { return type_; }
+  [[nodiscard]] std::int64_t number(const char* field) const {
+    const auto found = json_.find(field);
+    if (found == json_.end() || !found->is_number_integer() || found->get<std::int64_t>() < 0)
+      throw SpecError{fmt::format("{}: the {} model has no '{}'", origin_, type_, field),
+                      fmt::format("add the number \"{}\" to the file", field)};
+    return found->get<std::int64_t>();
+  }
+  [[nodiscard]] std::int64_t number(const char* field, std::int64_t otherwise) const {
+    const auto found = json_.find(field);
+    return found == json_.end() || found->is_null() ? otherwise : number(field);
+  }
+  [[nodiscard]] bool flag(const char* field) const {
+    const auto found = json_.find(field);
+    return found != json_.end() && found->is_boolean() && found->get<bool>();
+  }
+
+ private:
+  nlohmann::json json_;
+  std::string origin_;
+  std::string type_;
+};
+
+void read_mixtral(const ConfigReader& config, ModelFigures& m) {
+  m.experts = config.number("num_local_experts");
+  m.experts_per_token = config.number("num_experts_per_tok");
+  m.expert_layers = m.layers;
+  m.expert_feed_forward = m.feed_forward;
+}
+
+void read_deepseek(const ConfigReader& config, ModelFigures& m) {
+  m.experts = config.number("n_routed_experts");
+  m.experts_per_token = config.number("num_experts_per_tok");
+  m.shared_experts = config.number("n_shared_experts", 0);
+  m.expert_layers = m.layers - config.number("first_k_dense_replace", 0);
+  m.expert_feed_forward = config.number("moe_intermediate_size");
+  m.query_rank = config.number("q_lora_rank", 0);
+  m.latent_rank = config.number("kv_lora_rank");
+  m.head_size = config.number("qk_nope_head_dim");
+  m.rope_size = config.number("qk_rope_head_dim");
+  m.value_size = config.number("v_head_dim");
+  m.nodes_per_token = config.number("topk_group", 0);
+}
+
+}  // namespace
+
+ModelFigures parse_hugging_face(std::string_view text, std::string_view origin) {
+  const ConfigReader config{text, origin};
+  ModelFigures m;
+  m.name = config.type();
+  m.layers = config.number("num_hidden_layers");
+  m.hidden = config.number("hidden_size");
+  m.heads = config.number("num_attention_heads");
+  m.kv_heads = config.number("num_key_value_heads", m.heads);
+  m.head_size = config.number("head_dim", 0);
+  m.feed_forward = config.number("intermediate_size");
+  m.vocabulary = config.number("vocab_size");
+  m.sequence = config.number("max_position_embeddings");
+  m.gated = true;
+  m.tied_embedding = config.flag("tie_word_embeddings");
+  if (m.layers < 1 || m.hidden < 1 || m.heads < 1)
+    throw SpecError{fmt::format("{}: the model has no layers, or they have no elements", origin),
+                    "check num_hidden_layers, hidden_size and num_attention_heads"};
+  if (config.type() == "mixtral") read_mixtral(config, m);
+  if (config.type() == "deepseek_v3") read_deepseek(config, m);
+  const std::int64_t head = m.head_size > 0 ? m.head_size : m.hidden / m.heads;
+  m.kv_hidden = m.kv_heads * head;
+  const ModelShape shape{m};
+  m.parameters = static_cast<std::int64_t>(shape.all_parameters);
+  m.expert_parameters = static_cast<std::int64_t>(shape.expert_parameters);
+  return m;
+}
+
+}  // namespace rankmesh::search
