@@ -44,14 +44,15 @@ void add_summary(const SearchReport& report, Document& document) {
       Document::title_width);
   const search::Margins& margins = cost.margins();
   document.add_line("step",
-                    fmt::format("{} sequences, {:.2f} M tokens; {} in {}{}", report.options.batch,
+                    fmt::format("{} sequences, {:.2f} M tokens; {} in {}", report.options.batch,
                                 static_cast<double>(report.options.batch * m.sequence) / 1e6,
-                                cost.software().name, cost.software().precision,
-                                report.is_calibrated
-                                    ? fmt::format("; calibrated: efficiency {:.2f}, reserve {} GB",
-                                                  margins.efficiency, gb(margins.reserve))
-                                    : ""),
+                                cost.software().name, cost.software().precision),
                     Document::title_width);
+  if (report.is_calibrated)
+    document.add_line(
+        "fitted",
+        fmt::format("efficiency {:.2f}, reserve {} GB", margins.efficiency, gb(margins.reserve)),
+        Document::title_width);
   document.fields["model"] = {{"name", m.name},
                               {"parameters", cost.shape().all_parameters},
                               {"layers", m.layers},

@@ -115,6 +115,7 @@ class Enumeration {
       bool is_exact = false;
       for (const StageKind kind : {StageKind::even, StageKind::counted, StageKind::uneven}) {
         s.stages = kind;
+        if (kind != StageKind::even && s.pp == 1) continue;
         if ((kind == StageKind::uneven && is_exact) || is_refused(s, RuleChoice::schedule))
           continue;
         is_exact = true;

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <vector>
@@ -265,14 +266,14 @@ TEST_CASE("questions about operations leave the captures of the program alone") 
     CAPTURE(static_cast<int>(mode));
     Work before = tp.all_reduce_async(beside.span(), other);
     // Another thread captures while this one asks, or this one does both.
-    std::atomic<bool> is_captured{false}, may_end{false};
+    std::atomic<bool> is_captured{false};
     cudaError_t ended = cudaErrorUnknown;
-    std::thread capturing{[&] {
+    std::jthread capturing{[&](const std::stop_token& may_end) {
       cudaGraph_t graph = nullptr;
       const Stream own = Stream::create();
       if (cudaStreamBeginCapture(own.native(), mode) != cudaSuccess) return;
       is_captured = true;
-      while (!may_end) std::this_thread::yield();
+      while (!may_end.stop_requested()) std::this_thread::yield();
       ended = cudaStreamEndCapture(own.native(), &graph);
       if (ended == cudaSuccess) (void)cudaGraphDestroy(graph);
     }};
@@ -287,7 +288,7 @@ TEST_CASE("questions about operations leave the captures of the program alone") 
     if (size() > 1) tp.wait(other);
     other.wait(Deadline{Deadline::Duration{30}});
     CHECK(cudaStreamEndCapture(stream.native(), &graph) == cudaSuccess);
-    may_end = true;
+    capturing.request_stop();
     capturing.join();
     CHECK(ended == cudaSuccess);
     if (graph != nullptr) REQUIRE(cudaGraphDestroy(graph) == cudaSuccess);

@@ -165,7 +165,8 @@ search::MeshSettings best_of_mesh(const search::CostModel& cost, search::SearchO
   options.devices = given.ranks();
   options.progress = {};
   options.fixed.pp = given.pp, options.fixed.dp = given.dp, options.fixed.cp = given.cp;
-  options.fixed.tp = given.tp, options.fixed.ep = given.ep;
+  options.fixed.tp = given.tp;
+  if (given.ep > 1) options.fixed.ep = given.ep;
   const auto found = search::search(cost, options);
   const auto best = grouped(found.candidates, 1);
   if (!best.empty()) return best.front().candidate.settings;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The parts of a shared-memory algorithm. An algorithm is one constant `Algorithm` in a file of its
-// own; algorithms.cpp lists all of them. docs/shared-memory.md explains how to add one.
+// own; algorithms.cpp lists all of them. docs/routes.md explains how to add one.
 #pragma once
 
 #include <cstddef>
