@@ -24,14 +24,13 @@ namespace rankmesh::exchange {
 /// gradients and the state of the optimizer of a model are ShardedBuffers with the same division.
 /// docs/sharded.md has a program, and describes the buckets, their memory and their collectives.
 ///
-/// Tensors are numbered from 0. Neighbouring tensors are combined in buckets of about equal size,
-/// which are padded so that each member owns an equal part of each bucket, mine(). A tensor is
-/// *whole* on a member that has all of its elements.
+/// Tensors are numbered from 0. Neighbouring tensors are combined in buckets of about equal size.
+/// Each member owns an equal part of each bucket, mine(). A tensor is *whole* on a member that has
+/// all of its elements.
 ///
 /// gather() issues the all_gather of the next buckets in advance, and reduce() the reduce_scatter
-/// of a bucket whose tensors have all been reduced. They run while the program continues. If a
-/// function waits in device memory, the stream in `ShardedBufferOptions::stream` waits, and the
-/// host does not.
+/// of a bucket whose tensors have all been reduced. If a function waits in device memory,
+/// the stream in `ShardedBufferOptions::stream` waits, and the host does not.
 ///
 /// All members must make the same calls in the same order, except for load(), bytes(), tensors()
 /// and buckets(). Thread safety: the rules of the group apply.

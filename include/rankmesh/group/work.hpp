@@ -28,16 +28,11 @@ struct WorkAccess;
 ///
 /// Host memory: no helper thread carries out operations. An operation makes progress while the
 /// thread that has issued it waits in rankmesh, whatever it waits for and in whatever mesh, and in
-/// every test() of any Work of this thread (docs/waits.md). An operation that MPI carries out also
-/// makes progress inside calls of MPI. A program that calls blocking MPI functions itself before it
-/// waits for an operation should route its asynchronous operations to MPI (docs/routes.md).
-/// Otherwise other members may wait for the operation for ever. In a group inside one node, MPI
-/// makes progress for at most 32 operations at a time (fewer for v-forms of large groups, see
-/// docs/shared-memory.md). Further operations make progress only inside calls of rankmesh, like
-/// operations in shared memory.
+/// every test() of any Work of this thread (docs/waits.md). docs/routes.md ("Progress") says which
+/// operations also make progress inside calls of MPI.
 ///
-/// Device memory: the operation runs on the group's own stream. It runs after the work that was on
-/// the caller's stream when the operation was issued.
+/// Device memory: the operation runs on the group's own stream, after the work that was on the
+/// caller's stream when the operation was issued.
 ///
 /// Thread safety: only the thread that uses the mesh may use the Work.
 class RANKMESH_API Work {

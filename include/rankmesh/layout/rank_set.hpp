@@ -39,8 +39,8 @@ struct Mode {
 /// modes that have smaller strides. Different indices therefore have different positions.
 ///
 /// The functions size, at, index_of and contains take O(number of modes) time. With a table of n
-/// ranks, index_of and contains take O(log n) additional time. The set itself stores nothing per
-/// rank. It is immutable, so several threads can use the same set.
+/// ranks, index_of and contains take O(log n) additional time. The set is immutable, so several
+/// threads can use it.
 class RANKMESH_API RankSet {
  public:
   /// Creates the empty set.

@@ -40,25 +40,15 @@ enum class NcclCalls : std::uint8_t {
 
 /// Opens a mesh on an MPI communicator. A mesh has families of groups: one for each dimension,
 /// product of dimensions or list of groups. The Mesh object holds one coordinator for each family
-/// that has a group with this rank. The communicator that the program passes still belongs to the
-/// program. Several meshes can be opened on the same communicator.
+/// that has a group with this rank. The communicator still belongs to the program. Several
+/// meshes can be opened on it. docs/design.md ("Costs") says
+/// what the construction costs.
 ///
 /// An open mesh communicates only on communicators that it creates itself. While a mesh is being
 /// opened, ranks that wait long for other ranks exchange messages with the tags 32765 to 32767 on
 /// the program's communicator, so the program must not use these tags there. The constructor
 /// receives all of these messages before it returns. If it throws, some of them may remain
 /// unreceived.
-///
-/// Cost of the construction for P ranks:
-/// - one reduction of 48 bytes
-/// - one gather of 200 bytes per rank, one broadcast of 8 P bytes, and 8 P bytes per rank for the
-///   placement
-/// - one duplicate of the communicator
-/// - three short messages between the lowest rank of a node and each other rank of the node
-/// - one communicator for each distinct group of this rank, which only the members of the group
-///   create
-///
-/// On several nodes, 32 messages per node compare the clocks, one node after the other.
 ///
 /// Thread safety: only one thread at a time may call the mesh; a call from a second thread throws
 /// UsageError. Move-only.

@@ -6,12 +6,10 @@
 
 namespace rankmesh {
 
-/// Collects operations from its construction to end(), and then issues them together. Operations on
-/// device memory become one NCCL group for each priority (GroupOptions::priority). Therefore sends
-/// and receives that depend on each other cannot deadlock, and many small operations need only one
-/// launch. On host memory, a batch accepts only the `_async` forms, and end() issues them one after
-/// the other. All members of a group must add the same collectives of that group, and the receiver
-/// of a message must add its receive.
+/// Collects operations from its construction to end(), and then issues them together, in ascending
+/// order of GroupOptions::priority. Sends and receives that depend on each other cannot deadlock
+/// then, and many small operations on device memory need only one launch. All members of a group
+/// must add the same collectives of that group, and the receiver of a message its receive.
 ///
 ///     {
 ///       NcclGroup batch{mesh};
@@ -23,22 +21,10 @@ namespace rankmesh {
 ///       batch.end();
 ///     }
 ///
-/// end() issues the operations in ascending order of GroupOptions::priority. On one stream, an
-/// operation on device memory therefore runs after the operations of lower priority numbers. Among
-/// operations of equal priority, NCCL promises no order: since 2.26 it orders communicators by a
-/// hash, it sorts the operations of a communicator by size and function, and operations may share a
-/// kernel. Only messages between two ranks keep the order of the calls. Therefore an operation must
-/// not use the result of another operation of the batch. A call throws UsageError if its memory
-/// overlaps the memory of an earlier call of the batch, and at least one of the two calls writes
-/// the common memory. On host memory, families of equal priority are issued in the order of the
-/// plan, except that pp and then dp come last (`encoder.dp` is treated as dp).
-///
-/// An operation runs after all work that is on its stream when end() is called. This includes work
-/// that the program has put on the stream after it called the operation. The buffers must stay
-/// valid until the operations are complete. Do not wait for a Work of the batch before end() has
-/// returned. Until end(), the following calls throw UsageError: blocking operations on host memory,
-/// `_async` forms on device memory, operations that share memory as described above, and functions
-/// of the mesh that open, create or close groups.
+/// Operations of equal priority have no order on devices, so an operation must not use the result
+/// of another one of the batch. The buffers must stay valid until the operations are complete. Do
+/// not wait for a Work of the batch before end() has returned. docs/exchange.md ("Batches") says
+/// what throws UsageError until then.
 ///
 /// Thread safety: only one thread may use a batch. At most one batch of a mesh can be open.
 class RANKMESH_API NcclGroup {

@@ -41,25 +41,10 @@ enum class UncleanEnd : std::uint8_t {
 /// collective if it finalises MPI.
 ///
 /// MPI_Finalize waits for all ranks, and it can crash while operations are in progress. Therefore
-/// the destructor does not finalise MPI in these cases:
-/// - A mesh was opened and not closed. Other ranks may wait for this rank.
-/// - A wait for an operation of MPI has failed. MPI may still use the memory of that operation.
-/// - An exception unwinds the stack. Other ranks may wait in another operation.
-///
-/// In the first two cases, the destructor writes one line to stderr and calls MPI_Abort on
-/// MPI_COMM_WORLD with status 1. In the third case, the program can first handle the exception.
-/// When the process ends, it writes the line and calls MPI_Abort with the status of the process. If
-/// that status is 0 and neither of the first two cases applies, the process finalises MPI instead.
-/// If the program creates a new Environment after the exception, this Environment takes over.
-///
-/// While this object exists, exit() and exceptions that the program does not catch end the job in
-/// the same way. For these exceptions, the constructor sets a handler with std::set_terminate. The
-/// handler writes the text of the exception, and also runs the handler that was set before. The
-/// environment variable RANKMESH_LOG=off silences the lines.
-///
-/// A static Environment is destroyed both by a call of exit() and after main has returned. It
-/// cannot distinguish these two cases. Therefore it ends the job whenever the status of the process
-/// is not 0. An Environment inside main does not have this limitation.
+/// the destructor calls MPI_Abort instead, or leaves the end to the end of the process, if a mesh
+/// is still open, if a wait for MPI has failed, or if an exception unwinds the stack. While this
+/// object exists, exit() and exceptions that the program does not catch end the job in the same
+/// way. docs/programs.md ("The end of a program") has the cases, and what is written to stderr.
 class RANKMESH_API Environment {
  public:
   /// @param order  the launch order of NCCL. NCCL reads environment variables when it is loaded, so

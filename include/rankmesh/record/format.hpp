@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The layout of a record in memory and in a file, version 3. docs/record.md describes it.
+// The layout of a record in memory and in a file, version 3. docs/trace.md describes it.
 #pragma once
 
 #include <atomic>

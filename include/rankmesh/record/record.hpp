@@ -14,7 +14,7 @@
 #include "rankmesh/layout/rank_set.hpp"
 
 /// Records: each rank keeps its last calls in memory that other processes can read
-/// (docs/record.md). The functions of this namespace read records and find out what is wrong with a
+/// (docs/trace.md). The functions of this namespace read records and find out what is wrong with a
 /// job. They need neither MPI nor a response from the job.
 namespace rankmesh::record {
 

@@ -10,13 +10,13 @@ namespace rankmesh::record {
 
 /// Makes a signal write the records of this process. From now on, each time the process gets the
 /// signal, it writes the record of each open mesh as `KEY-rankN.rankmesh` into the folder, even
-/// while it waits in MPI or computes. `meshinfo trace FOLDER` reads the files; they show the moment
-/// of the signal. A later signal replaces them, and a file appears only when it is complete.
+/// while it waits in MPI or computes (docs/trace.md). A later signal replaces the files, and a file
+/// appears only when it is complete.
 ///
 /// The signal has no other effect from now on: the handler replaces the previous handler and does
 /// not call it, a signal that would otherwise end the process does not end it, and interrupted
-/// system calls continue. The handler allocates nothing and takes no lock of the program. It
-/// reports no errors; a file that cannot be written is missing. Each process can write at most 64
+/// system calls continue. The handler allocates nothing and takes no lock of the program. A
+/// file that cannot be written is missing. Each process can write at most 64
 /// meshes. A forked child writes nothing.
 ///
 /// Local. Each rank calls the function, before or after the mesh is opened. A second call with the

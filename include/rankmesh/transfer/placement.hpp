@@ -22,7 +22,7 @@ namespace rankmesh {
 
 /// The place of a tensor. It says which ranks of the world have which elements of the tensor, and
 /// where these elements lie in the memory of a rank. It is written as one line, whose grammar is in
-/// docs/transfer.md:
+/// docs/redistribution.md:
 ///
 ///     [16384,53248] bf16 @ pp=2,dp=4,tp=8 : (_, tp)
 ///

@@ -36,7 +36,7 @@ struct RANKMESH_API TensorList {
   std::vector<Counter> counters;
   std::vector<Entry> entries;  ///< The tensors.
 
-  /// Reads a TOML file, see docs/transfer.md.
+  /// Reads a TOML file, see docs/redistribution.md.
   /// @param origin  the name of the text in errors, usually the path.
   /// @throws SpecError with the line and the reason if the text is invalid.
   static TensorList parse_toml(std::string_view text, std::string_view origin);
@@ -58,7 +58,7 @@ struct RANKMESH_API LayoutRules {
   std::string origin;       ///< The name of the file, which errors report.
   std::vector<Rule> rules;  ///< The rules.
 
-  /// Reads a TOML file, see docs/transfer.md.
+  /// Reads a TOML file, see docs/redistribution.md.
   /// @param origin  the name of the text in errors, usually the path.
   /// @throws SpecError with the line and the reason if the text is invalid.
   static LayoutRules parse_toml(std::string_view text, std::string_view origin);

@@ -23,32 +23,19 @@ struct MonitorState;
 class ControlPlane;
 }  // namespace detail
 
-/// Waits with a deadline, and says what the missing ranks do once the deadline has passed. torch's
-/// `monitored_barrier` does this for a barrier; this class does it for any wait.
+/// Waits with a deadline, and says what the missing ranks do once the deadline has passed.
 ///
-/// A rank that waits in this class publishes its wait on the board of its node, and answers the
-/// questions of ranks on other nodes. Shortly before its deadline, and again when the deadline has
-/// passed, it asks the members on other nodes what they do, and reads the board for the members on
-/// its own node. It can therefore distinguish members that have ended, are stopped, are not in
-/// rankmesh, or wait at another point. The error is thrown at most half a second after the
-/// deadline. The finding is sent to the other members: members that wait at the same point throw
-/// the same error, and members that reach the point later learn that this rank has given up, and
-/// why.
+/// A rank that waits in this class publishes its wait, and answers the questions of ranks on other
+/// nodes (docs/design.md, "Waits have deadlines"). It therefore tells apart members that have
+/// ended, are stopped, are not in rankmesh, or wait at another point. The error is thrown at most
+/// half a second after the deadline, and other members that wait at the same point throw the same
+/// one. If a member on this node has ended, or has left the mesh by an exception, the wait ends
+/// within a second, regardless of its deadline.
 ///
-/// If a member on this node has ended, or has left the mesh by an exception, the wait ends within a
-/// second, regardless of its deadline.
+/// Messages travel on the given communicator with the tags 32765 to 32767, which the program must
+/// not use there. receive_leftovers() clears the communicator.
 ///
-/// Cost: a wait that ends within 64 polls costs nothing beyond the polls. A longer wait costs three
-/// calls of MPI_Iprobe per 64 polls, and one more for each other mesh that is open. Before and
-/// after a deadline, each member on another node gets a message of 160 bytes, and answers with a
-/// message of 160 bytes. The verdict has 2.4 kB.
-///
-/// Messages travel on the given communicator with the tags 32765 to 32767. On a communicator that
-/// is shared with the user's program, the monitor receives nothing before a wait has lasted 5 s (or
-/// half of its deadline), and asks nothing before its deadline is near. It receives only messages
-/// of exactly its own sizes, and ignores received messages without its mark. But MPI cannot give a
-/// message back, so the program must not use these tags on that communicator. receive_leftovers()
-/// clears the communicator.
+/// Cost: see docs/design.md ("Costs").
 ///
 /// Thread safety: one thread at a time.
 class RANKMESH_API WaitMonitor {

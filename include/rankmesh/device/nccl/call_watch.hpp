@@ -18,14 +18,9 @@
 namespace rankmesh::nccl {
 
 /// Ends NCCL calls on blocking communicators that take longer than their time limit, and all
-/// communicators of a mesh if its owner asks for that. A call takes long if NCCL waits for other
-/// ranks, for example to connect to them.
-///
-/// A thread checks several times per second whether a call is in progress. If the limit of the call
-/// has passed, the thread aborts the communicators of the call (Abort). If the call does not return
-/// within a second, it is probably inside CUDA, behind the work of another communicator that never
-/// ends. Then the thread aborts all communicators of the mesh. A call costs two atomic operations,
-/// and starts no thread.
+/// communicators of a mesh if its owner asks for that. A thread checks several times per second
+/// whether a call is in progress; docs/devices.md ("Calls that block") says what it aborts. A call
+/// costs two atomic operations, and starts no thread.
 ///
 /// NCCL frees a communicator at the end of an abort, and must not do so while a call uses it.
 /// Therefore the abort is released only after the call has returned. Calls on communicators that do
