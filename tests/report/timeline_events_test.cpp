@@ -8,11 +8,12 @@
 #include <nlohmann/json.hpp>
 
 #include "record/synthetic_job.hpp"
+#include "report/document.hpp"
 #include "report/timeline.hpp"
 
 using namespace rankmesh;
 using namespace rankmesh::test;
-using Json = nlohmann::json;
+using Json = rankmesh::report::Json;
 
 namespace {
 

@@ -154,7 +154,7 @@ TEST_CASE("published configurations are candidates, and tuned ones are among the
     options.fixed.zero = row->settings.zero;
     options.fixed.recompute = row->settings.recompute;
     options.fixed.sequence_parallel = row->settings.sequence_parallel;
-    const auto result = search(cost, options);
+    const auto result = rankmesh::search::search(cost, options);
     const auto is_theirs = [&](const Candidate& c) { return c.settings == row->settings; };
     const auto theirs = std::ranges::find_if(result.candidates, is_theirs);
     INFO(row->source, " ", row->name, " ", row->settings.mesh());

@@ -178,7 +178,7 @@ TEST_CASE("a search finds what a search of all settings finds") {
       DeviceFigures device = device_figures("H100");
       device.memory = memory;
       const CostModel cost{model, device, nodes_of_8(devices), Software{}, {}};
-      const auto found = search(cost, {.devices = devices, .batch = batch});
+      const auto found = rankmesh::search::search(cost, {.devices = devices, .batch = batch});
       const ModelShape shape{model};
       const RuleLimits limits{cost.model(), shape, batch, devices, &cost.software()};
       double best = std::numeric_limits<double>::infinity();
@@ -284,11 +284,11 @@ TEST_CASE("if nothing fits, a search knows the least number of devices") {
   ModelFigures model = gpt3();
   const CostModel cost = cost_of(model, 8);
   const SearchOptions options{.devices = 8, .batch = 64};
-  const auto found = search(cost, options);
+  const auto found = rankmesh::search::search(cost, options);
   CHECK(found.candidates.empty());
   REQUIRE(found.smallest);
   const auto enough = least_devices(cost, options);
   REQUIRE(enough);
   CHECK(*enough > 8);
-  CHECK(!search(cost, {.devices = *enough, .batch = 64}).candidates.empty());
+  CHECK(!rankmesh::search::search(cost, {.devices = *enough, .batch = 64}).candidates.empty());
 }

@@ -74,9 +74,10 @@ TEST_CASE("ranks meet before they close the mesh, again after an attempt that ha
   NodeBoard board = memory.board(Rank{3});
   NodeBoard peer = memory.board(Rank{5});
   for (const bool has_failed : {true, false}) {
-    peer.begin_close(has_failed);
+    peer.begin_close(has_failed, 3);
     CHECK(!peer.all_close());
-    board.begin_close(false);
+    board.begin_close(false, 4);
+    CHECK(board.balance_of_all() == 7);
     for (const NodeBoard* one : {&board, &peer}) {
       CHECK(one->all_close());
       CHECK(one->has_failed_to_close() == has_failed);
