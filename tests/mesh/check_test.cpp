@@ -191,7 +191,12 @@ TEST_CASE("check: a member that skips the last call is named") {
     message = message_of<MismatchError>([&] { a.group->all_reduce(values); });
     CHECK_CONTAINS(message, the_last() + ": close of all after 1 calls");
     CHECK_CONTAINS(message, "all.all_reduce(4 x float32, sum, in place), call 2");
-    a.mesh.close();
+    // The last one may have given up its close() before, and then this one does not succeed alone.
+    try {
+      a.mesh.close();
+    } catch (const PeerError& error) {
+      CHECK_CONTAINS(error.message(), the_last() + ": close of all after 1 calls");
+    }
   }
   if (is_last()) CHECK_CONTAINS(message, the_last() + ": close of all after 1 calls");
   wait_for_all();
