@@ -350,8 +350,9 @@ TEST_CASE(
     CHECK(!soon.passed());
     CHECK(mesh.is_closed());
     CHECK(counters().communicators == before.communicators);
-    CHECK(test_platform::cuda().streams == cuda_before.streams);
   }
+  // A close that ends because of the calls of rank 1 keeps the streams as long as the mesh exists.
+  CHECK(test_platform::cuda().streams == cuda_before.streams);
   wait_for_all();  // the others took seconds longer, and the next mesh has a short limit
 }
 
