@@ -71,15 +71,13 @@ WaitPoint messages_point(const detail::ControlPlane& control) {
   return WaitPoint::of_all(control.comm().size(), "the comparison of messages at the close");
 }
 
-constexpr std::string_view gave_up_close = " gave up close()";
-
 [[noreturn]] void throw_given_up(const detail::ControlPlane& control, std::size_t slot) {
   const detail::NodeBoard& board = control.board();
   const auto reason = board.area(slot).reason.read();
   std::string text{reason ? reason->text : ""};
   // This rank may have given up because of another one, which its reason names already.
-  if (text.find(gave_up_close) == std::string::npos)
-    text = fmt::format("rank {}{}{}{}", control.names(board.ranks()[slot]), gave_up_close,
+  if (text.find(" gave up close()") == std::string::npos)
+    text = fmt::format("rank {} gave up close(){}{}", control.names(board.ranks()[slot]),
                        reason ? ": " : "", text);
   throw PeerError{text, detail::peer_hint, {board.ranks()[slot]}};
 }
