@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Closes a mesh, or one group of it.
 #include <algorithm>
+#include <chrono>
 #include <exception>
 #include <optional>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "rankmesh/group/detail/group_access.hpp"
 #include "rankmesh/mesh/mesh.hpp"
 #include "rankmesh/mpi/error.hpp"
+#include "rankmesh/wait/backoff.hpp"
 #include "rankmesh/wait/monitored_barrier.hpp"
 #include "rankmesh/wait/mpi_memory.hpp"
 
@@ -73,13 +75,14 @@ WaitPoint messages_point(const detail::ControlPlane& control) {
 
 [[noreturn]] void throw_given_up(const detail::ControlPlane& control, std::size_t slot) {
   const detail::NodeBoard& board = control.board();
+  // It publishes the reason right after it has given up.
+  (void)poll_until([&] { return board.area(slot).presence == detail::Presence::failed; },
+                   Deadline{std::chrono::seconds{1}});
   const auto reason = board.area(slot).reason.read();
-  std::string text{reason ? reason->text : ""};
-  // This rank may have given up because of another one, which its reason names already.
-  if (text.find(" gave up close()") == std::string::npos)
-    text = fmt::format("rank {} gave up close(){}{}", control.names(board.ranks()[slot]),
-                       reason ? ": " : "", text);
-  throw PeerError{text, detail::peer_hint, {board.ranks()[slot]}};
+  throw PeerError{fmt::format("rank {} gave up close(){}{}", control.names(board.ranks()[slot]),
+                              reason ? ": " : "", reason ? reason->text : ""),
+                  detail::peer_hint,
+                  {board.ranks()[slot]}};
 }
 
 // Waits until all ranks close the mesh. Ranks that share a board meet there, and need the agreement
@@ -94,10 +97,12 @@ bool meet_at_close(detail::MeshState& state, bool has_failed, Agreement& agreeme
     const WaitPoint point =
         WaitPoint::of_all(control.comm().size(), "the agreement before " + activity);
     board.begin_close(has_failed, balance);
-    control.monitor.wait([&] { return board.all_close(); }, point, state.deadline());
-    // A rank that has given up may have begun to close before.
-    for (std::size_t slot = 0; slot < ranks; ++slot)
-      if (board.area(slot).presence == detail::Presence::failed) throw_given_up(control, slot);
+    try {
+      control.monitor.wait([&] { return board.all_close(); }, point, state.deadline());
+    } catch (const Error&) {
+      if (board.give_up_close()) throw;
+    }
+    if (const auto slot = board.who_gave_up_close()) throw_given_up(control, *slot);
     control.monitor.require_not_given_up(point);
     if (!board.has_failed_to_close()) return board.balance_of_all() != 0;
   }

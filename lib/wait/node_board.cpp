@@ -23,8 +23,12 @@ struct alignas(128) BoardHeader {
   std::atomic<std::int64_t> last_stall_report{0};
   std::atomic<std::uint64_t> closings{0};      // of all ranks, over all attempts
   std::atomic<std::uint64_t> failed_close{0};  // the last attempt in which a rank could not close
+  std::atomic<std::uint64_t> gave_up{0};       // the place of the rank that ended a close, plus 1
   std::atomic<std::uint64_t> balance{0};       // of the messages of all ranks
 };
+// In `closings`: a rank does not wait for the others any longer.
+constexpr std::uint64_t close_ended = std::uint64_t{1} << 63;
+
 BoardHeader& header_of(std::byte* memory) { return *reinterpret_cast<BoardHeader*>(memory); }
 
 // The memory of a rank that is alone.
@@ -111,6 +115,26 @@ void NodeBoard::begin_close(bool has_failed, std::uint64_t balance) {
 std::uint64_t NodeBoard::balance_of_all() const { return header_of(memory_).balance; }
 
 bool NodeBoard::all_close() const { return header_of(memory_).closings >= closes_ * ranks_.size(); }
+
+bool NodeBoard::give_up_close() {
+  BoardHeader& header = header_of(memory_);
+  std::uint64_t nobody = 0;
+  const bool is_first = header.gave_up.compare_exchange_strong(nobody, *index_of(self_) + 1);
+  // One word decides, so a rank that comes now either completes the close or learns of its end.
+  std::uint64_t closings = header.closings;
+  do {
+    if ((closings & close_ended) == 0 && closings >= closes_ * ranks_.size()) {
+      if (is_first) header.gave_up = 0;
+      return false;
+    }
+  } while (!header.closings.compare_exchange_weak(closings, closings | close_ended));
+  return true;
+}
+
+std::optional<std::size_t> NodeBoard::who_gave_up_close() const {
+  if ((header_of(memory_).closings & close_ended) == 0) return std::nullopt;
+  return header_of(memory_).gave_up - 1;
+}
 
 bool NodeBoard::has_failed_to_close() const { return header_of(memory_).failed_close == closes_; }
 

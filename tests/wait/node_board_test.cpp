@@ -69,6 +69,31 @@ TEST_CASE("what a rank waits for, and what it has left, is on the board") {
   CHECK(!board.has_failed(Rank{5}));
 }
 
+TEST_CASE(
+    "a rank that comes too late to a close learns who has given up, and a complete close goes on") {
+  const Memory memory;
+  NodeBoard board = memory.board(Rank{3});
+  NodeBoard peer = memory.board(Rank{5});
+  board.begin_close(false, 0);
+  SUBCASE("too late") {
+    CHECK(board.give_up_close());
+    peer.begin_close(false, 0);
+    CHECK(peer.all_close());
+    REQUIRE(peer.who_gave_up_close());
+    CHECK(peer.ranks()[*peer.who_gave_up_close()] == Rank{3});
+    CHECK(peer.give_up_close());  // it does not close alone either, and the first one stays
+    CHECK(board.ranks()[*board.who_gave_up_close()] == Rank{3});
+  }
+  SUBCASE("in time") {
+    peer.begin_close(false, 0);
+    CHECK(!board.give_up_close());
+    CHECK(!peer.who_gave_up_close());
+    peer.begin_close(false, 0);  // another attempt
+    CHECK(peer.give_up_close());
+    CHECK(board.ranks()[*board.who_gave_up_close()] == Rank{5});
+  }
+}
+
 TEST_CASE("ranks meet before they close the mesh, again after an attempt that has failed") {
   const Memory memory;
   NodeBoard board = memory.board(Rank{3});

@@ -62,8 +62,14 @@ class RANKMESH_API NodeBoard {
   void begin_close(bool has_failed, std::uint64_t balance);
   /// Returns the sum of the balances. Valid after all_close() has returned true.
   [[nodiscard]] std::uint64_t balance_of_all() const;
-  /// Returns whether all ranks have called begin_close() as often as this one.
+  /// Returns whether all ranks have called begin_close() as often as this one, or one of them has
+  /// given up.
   [[nodiscard]] bool all_close() const;
+  /// Tells the others, now and when they come later, that this rank has stopped waiting for them.
+  /// Returns false if all have come meanwhile: then the close goes on.
+  [[nodiscard]] bool give_up_close();
+  /// The place of the first rank that has given up; nothing if none has.
+  [[nodiscard]] std::optional<std::size_t> who_gave_up_close() const;
   /// Returns whether a rank cannot close the mesh. Valid after all_close() has returned true.
   [[nodiscard]] bool has_failed_to_close() const;
 
