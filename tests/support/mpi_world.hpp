@@ -2,6 +2,7 @@
 // The job of a multi-rank test.
 #pragma once
 
+#include <algorithm>
 #include <string>
 
 #include "rankmesh/base/deadline.hpp"
@@ -23,9 +24,10 @@ inline int last() { return size() - 1; }
 
 /// A deadline for a wait that must end by it. The more ranks, the longer: on a busy machine the
 /// members that do come must come in time, so that only the one that stays away is named. For the
-/// same reason, let the ranks meet in wait_for_all() or in a collective just before the wait.
+/// same reason, let the ranks meet in wait_for_all() or in a collective just before the wait. More
+/// than four ranks have fewer cores than others that run beside them.
 inline rankmesh::Deadline::Duration short_deadline() {
-  return rankmesh::Deadline::Duration{0.3 + 0.1 * size()};
+  return rankmesh::Deadline::Duration{0.3 + 0.1 * size() + 0.1 * std::max(0, size() - 4)};
 }
 
 }  // namespace rankmesh_test
