@@ -189,8 +189,7 @@ void NcclTransport::issue(const Call& call) {
   std::optional<device::RelaxedCaptureMode> relaxed;
   if (asks) [[unlikely]]
     relaxed.emplace();
-  const auto limit =
-      comm_->is_blocking() && comm_->is_owned() ? timeout_ : nccl::CallWatch::no_limit;
+  const auto limit = comm_->is_blocking() ? timeout_ : nccl::CallWatch::no_limit;
   context_->watch.run(std::array{comm_.get()}, limit, [&] {
     comm_->require_whole();
     if (detail::issue_nccl_call(call, *comm_, rank_, size_))

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The option `check`: messages between two members that are compared.
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "mesh/check_help.hpp"
+#include "rankmesh/rankmesh.hpp"
+#include "support/checks.hpp"
+#include "support/mpi_world.hpp"
+
+using namespace rankmesh;
+using rankmesh_test::Adopted;
+using rankmesh_test::checked;
+using rankmesh_test::message_of;
+using rankmesh_test::rank;
+using rankmesh_test::size;
+using rankmesh_test::wait_for_all;
+
+TEST_CASE("check: messages of another type or length are named at both ends") {
+  NEEDS_RANKS(2);
+  for (const bool is_async : {false, true})
+    for (const bool is_adopted : {false, true}) {
+      Adopted a{checked()};
+      GroupCoordinator& g = is_adopted ? *a.group : a.mesh["tp"];
+      const std::string name = is_adopted ? "all" : "tp";
+      std::vector<float> floats(4);
+      std::vector<double> doubles(4);
+      std::string message;
+      if (rank() == 0)
+        message = message_of<MismatchError>(
+            [&] { is_async ? g.send_async(floats, 1).wait() : g.send(floats, 1); });
+      if (rank() == 1)
+        message = message_of<MismatchError>(
+            [&] { is_async ? g.recv_async(doubles, 0).wait() : g.recv(doubles, 0); });
+      if (rank() < 2)
+        CHECK(message == "rank 0 (tp=0): " + name + ".send(4 x float32 to rank 1, tag 0); " +
+                             "rank 1 (tp=1): " + name + ".recv(4 x float64 from rank 0, tag 0)");
+      wait_for_all();
+    }
+}
+
+TEST_CASE("check: send_recv that differs is named at both ends") {
+  NEEDS_RANKS(2);
+  SKIP_UNLESS(size() == 2, "needs 2 ranks");
+  Adopted a{checked()};
+  std::vector<float> in(rank() == 0 ? 300 : 200);
+  std::vector<float> out(300);
+  const std::string message =
+      message_of<MismatchError>([&] { a.mesh["tp"].send_recv(in, out, 1 - rank(), 1 - rank()); });
+  CHECK_CONTAINS(message,
+                 "rank 1 (tp=1): tp.send_recv(200 x float32 to rank 0, tag 0); "
+                 "rank 0 (tp=0): tp.send_recv(300 x float32 from rank 1, tag 0)");
+  wait_for_all();
+}
+
+TEST_CASE("check: messages keep their order, with tags in any order") {
+  NEEDS_RANKS(2);
+  Adopted a{checked()};
+  GroupCoordinator& g = a.mesh["tp"];
+  std::vector<int> values(6);
+  if (rank() == 0) {
+    std::vector<int> sent{0, 1, 2, 3, 4, 5};
+    std::vector<Work> works;
+    for (int i = 0; i < 6; ++i)
+      works.push_back(
+          g.send_async(std::span{sent}.subspan(static_cast<std::size_t>(i), 1), 1, i % 2));
+    works.back().wait();
+    for (Work& work : works) work.wait();
+  } else if (rank() == 1) {
+    for (const int i : {1, 0, 3, 2, 5, 4})
+      g.recv(std::span{values}.subspan(static_cast<std::size_t>(i), 1), 0, i % 2);
+    CHECK(values == std::vector<int>{0, 1, 2, 3, 4, 5});
+  }
+  a.mesh.close();
+  MPI_Comm_free(&a.comm);
+}
+
+TEST_CASE("check: a send that meets an all_reduce ends in errors that name both") {
+  NEEDS_RANKS(2);
+  Adopted a{checked(1.0)};
+  std::vector<float> values(1024);
+  std::string message;
+  if (rank() == 0) message = message_of<TimeoutError>([&] { a.group->send(values, 1); });
+  if (rank() != 0) {
+    std::this_thread::sleep_for(std::chrono::milliseconds{300});  // rank 0 gives up first
+    message = message_of<TimeoutError>([&] { a.group->all_reduce(values); });
+  }
+  if (rank() == 0) {
+    CHECK_CONTAINS(message, "all.send to rank 1");
+    CHECK_CONTAINS(message, "all.all_reduce(1024 x float32, sum, in place), call 1");
+  }
+  if (rank() == 1) CHECK_CONTAINS(message, "all.all_reduce(1024 x float32");
+  wait_for_all();
+}
+
+TEST_CASE("two meshes that adopt one communicator under one name lose no messages") {
+  NEEDS_RANKS(2);
+  Adopted a{checked(20)};
+  Mesh other{MPI_COMM_WORLD, "dp=auto", checked(20)};
+  const auto again = other.adopt(a.comm, "all");
+  for (int round = 0; round < 20; ++round) {
+    int mine = rank(), first = -1, second = -1;
+    Work receive = a.group->recv_async(std::span{&first, 1}, prev, 1);
+    Work send = again->send_async(std::span{&mine, 1}, next, 2);
+    again->recv(std::span{&second, 1}, prev, 2);
+    a.group->send(std::span{&mine, 1}, next, 1);
+    receive.wait();
+    send.wait();
+    CHECK(first == second);
+  }
+}
