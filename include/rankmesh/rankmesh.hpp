@@ -3,6 +3,7 @@
 #pragma once
 
 // These headers come first, so that the compiler lists few files in errors about their functions.
+#include "rankmesh/base/index.hpp"
 #include "rankmesh/group/detail/refuse.hpp"
 #include "rankmesh/group/work.hpp"
 

@@ -12,11 +12,11 @@
 #include "rankmesh/mesh/mesh.hpp"
 
 namespace rankmesh {
-namespace {
 
 // Returns the ranks for which a name stands that no family has, or nothing if it stands for none.
-std::optional<RankSet> ranks_of_world(const MeshPlan& plan, std::string_view name) {
+std::optional<RankSet> Mesh::ranks_of_world(std::string_view name) const {
   constexpr std::string_view world = "world";
+  const MeshPlan& plan = this->plan();
   if (std::ranges::find(plan.families(), name, &GroupFamily::name) != plan.families().end())
     return std::nullopt;
   if (name == world) return RankSet::range(Rank{0}, plan.world_size());
@@ -29,10 +29,14 @@ std::optional<RankSet> ranks_of_world(const MeshPlan& plan, std::string_view nam
   return std::nullopt;
 }
 
-}  // namespace
+bool Mesh::has(std::string_view name) const {
+  if (state().named.contains(name)) return true;
+  const std::optional<RankSet> ranks = ranks_of_world(name);
+  return ranks && ranks->contains(rank());
+}
 
 GroupCoordinator* Mesh::implied_world(std::string_view name) {
-  const std::optional<RankSet> ranks = ranks_of_world(plan(), name);
+  const std::optional<RankSet> ranks = ranks_of_world(name);
   if (!ranks) return nullptr;
   if (!ranks->contains(rank()))
     throw NotMember{fmt::format("rank {} ({}) is in no group of '{}'", rank().value(),

@@ -15,6 +15,7 @@
 #include "place/spread.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/layout/role.hpp"
+#include "rankmesh/place/arrange.hpp"
 #include "rankmesh/spec/mesh_spec.hpp"
 
 namespace rankmesh {
@@ -25,7 +26,7 @@ using detail::visit_distinct_groups;
 using Findings = std::vector<PlacementFinding>;
 
 // docs/placement.md says what each rule looks for.
-constexpr std::array<PlacementRule, 11> rules{{{"leaves-domain", Severity::warning},
+constexpr std::array<PlacementRule, 12> rules{{{"leaves-domain", Severity::warning},
                                                {"larger-than-domain", Severity::warning},
                                                {"shared-fault-domain", Severity::note},
                                                {"pipeline-detour", Severity::warning},
@@ -34,6 +35,7 @@ constexpr std::array<PlacementRule, 11> rules{{{"leaves-domain", Severity::warni
                                                {"shared-device", Severity::error},
                                                {"scattered-ranks", Severity::note},
                                                {"order-not-launchers", Severity::note},
+                                               {"plan-sends-less", Severity::note},
                                                {"node-loss-fatal", Severity::warning},
                                                {"preset-mismatch", Severity::error}}};
 
@@ -265,6 +267,30 @@ std::vector<PlacementFinding> check_placement(const MeshPlan& plan, const Machin
     return std::ranges::find(silenced, finding.rule) != silenced.end();
   });
   std::ranges::stable_sort(findings, {}, &PlacementFinding::severity);
+  return findings;
+}
+
+std::vector<PlacementFinding> check_alternatives(const MeshPlan& plan, const Machine& machine) {
+  constexpr std::int64_t most_ranks = 16'384;  // the orders of more take seconds
+  Findings findings;
+  if (plan.world_size() > most_ranks) return findings;
+  const Arrangements found = arrange(plan, machine, usual_traffic(plan), {.search_budget = 0});
+  for (std::size_t l = 0; l < machine.levels().size(); ++l) {
+    const std::int64_t today = found.today.bytes[l], best = found.best.bytes[l];
+    if (best > today) return findings;
+    if (2 * today < 3 * best || today == best) continue;
+    const std::string between = plural(machine.levels()[l].name);
+    add_finding(
+        findings, "plan-sends-less",
+        {.what = best == 0
+                     ? fmt::format("another assignment of ranks sends nothing between {}", between)
+                     : fmt::format("another assignment of ranks sends {:.1f} times fewer "
+                                   "bytes between {}",
+                                   static_cast<double>(today) / static_cast<double>(best), between),
+         .why = "the usual traffic of these families is assumed, because no model is given",
+         .fix = "ask `meshinfo plan` with your model (--model) or volumes (--volume)"});
+    return findings;  // the outermost level says it
+  }
   return findings;
 }
 

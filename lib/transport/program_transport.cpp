@@ -84,13 +84,11 @@ std::unique_ptr<Pending> ProgramTransport::start(const Call& call) {
   return std::make_unique<ProgramCall>(call, *this);
 }
 
-// Rethrows the exception that is being handled: an Error unchanged, any other exception as a
-// TransportError.
+// Throws the exception that is being handled as a TransportError. An Error too: another kind would
+// say something about the group, such as that a UsageError leaves it usable.
 void ProgramTransport::fail(const std::string& activity) const {
   std::string what = "an exception that is no std::exception";
   try {
-    throw;
-  } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {
     what = error.what();

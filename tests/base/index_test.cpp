@@ -3,7 +3,9 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <sstream>
 #include <type_traits>
 #include <vector>
@@ -28,6 +30,19 @@ TEST_CASE("an Index is compared with numbers, and converts to them by name") {
   static_assert(!std::is_convertible_v<Rank, int> && !std::is_convertible_v<Rank, RankInGroup>);
   static_assert(!std::is_constructible_v<RankInGroup, Rank>);
   static_assert(!std::is_constructible_v<bool, Rank>);
+}
+
+TEST_CASE("an Index has no arithmetic, and its iterators have") {
+  constexpr auto can_add = []<class A, class B>(A a, B b) { return requires { a + b; }; };
+  CHECK(!can_add(Rank{1}, 1));
+  CHECK(!can_add(1.5, Rank{1}));
+  CHECK(!can_add(Rank{1}, Rank{1}));
+  static_assert(!std::weakly_incrementable<Rank>);  // nor does std::views::iota(Rank{0}) compile
+  std::vector<Rank> ranks{3, 1, 2};
+  std::ranges::sort(ranks);
+  CHECK(*(ranks.begin() + 2) == 3);
+  CHECK(*(1 + ranks.begin()) == 2);
+  CHECK(ranks.end() - ranks.begin() == 3);
 }
 
 TEST_CASE("an Index prints as its number") {

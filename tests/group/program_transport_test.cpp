@@ -2,7 +2,9 @@
 // Transports that a program adds: a small one over MPI, which notes what it gets.
 #include <doctest/doctest.h>
 
+#include <functional>
 #include <memory>
+#include <new>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -24,13 +26,17 @@ namespace {
 
 struct Log {
   int opened = 0, run = 0, started = 0, given_up = 0, destroyed = 0;
-  std::string failure{};  // what run() throws
+  std::string failure{};                 // what run() throws
+  std::function<void()> throws = [] {};  // in run(), or in start(), or in test()
+  bool throws_late = false;              // in test()
 };
 
 class Started final : public Pending {
  public:
-  explicit Started(MPI_Request request) : request_{request} {}
+  Started(MPI_Request request, std::shared_ptr<Log> log)
+      : request_{request}, log_{std::move(log)} {}
   bool test() override {
+    if (log_->throws_late) log_->throws();
     int done = 0;
     mpi::check(MPI_Test(&request_, &done, MPI_STATUS_IGNORE), "MPI_Test");
     return done != 0;
@@ -38,6 +44,7 @@ class Started final : public Pending {
 
  private:
   MPI_Request request_;
+  std::shared_ptr<Log> log_;
 };
 
 // Sums of int32 on a communicator of its own.
@@ -59,6 +66,7 @@ class Sums final : public Transport {
   void run(const Call& call, Waiter&) override {
     ++log_->run;
     if (!log_->failure.empty()) throw std::runtime_error{log_->failure};
+    log_->throws();
     mpi::check(MPI_Allreduce(in_of(call), call.out.data, static_cast<int>(call.out.count), MPI_INT,
                              MPI_SUM, comm_),
                "MPI_Allreduce");
@@ -67,11 +75,12 @@ class Sums final : public Transport {
   [[nodiscard]] std::unique_ptr<Pending> start(const Call& call) override {
     if (!has_async_) return Transport::start(call);
     ++log_->started;
+    if (!log_->throws_late) log_->throws();
     MPI_Request request = MPI_REQUEST_NULL;
     mpi::check(MPI_Iallreduce(in_of(call), call.out.data, static_cast<int>(call.out.count), MPI_INT,
                               MPI_SUM, comm_, &request),
                "MPI_Iallreduce");
-    return std::make_unique<Started>(request);
+    return std::make_unique<Started>(request, log_);
   }
   void give_up(const Error&) override { ++log_->given_up; }
 
@@ -256,6 +265,49 @@ TEST_CASE("an exception of the transport breaks the group, and names call and tr
   CHECK_CONTAINS(error.message(), "tp.all_reduce(2 x int32, sum, in place), call 1");
   CHECK_CONTAINS(error.message(), "transport 'sums': the wire is cut");
   CHECK_CONTAINS(thrown_by<Error>([&] { mesh["tp"].barrier(); }).message(), "the wire is cut");
+}
+
+TEST_CASE(
+    "whatever a transport throws becomes a TransportError on this member, and breaks the group") {
+  NEEDS_RANKS(2);
+  struct Thrown {
+    const char* text;
+    std::function<void()> action;
+  };
+  const std::vector<Thrown> all{
+      {"an exception that is no std::exception", [] { throw 7; }},
+      {"an exception that is no std::exception", [] { throw "a text"; }},
+      {"std::bad_alloc", [] { throw std::bad_alloc{}; }},
+      {"the wire is cut", [] { throw std::runtime_error{"the wire is cut"}; }},
+      {"no such peer",
+       [] {
+         throw UsageError{"no such peer", ""};
+       }},
+      {"nobody came", [] {
+         throw TimeoutError{"nobody came", "", {}};
+       }}};
+  for (const Thrown& thrown : all)
+    for (const char* where : {"run", "start", "test"}) {
+      CAPTURE(thrown.text);
+      CAPTURE(where);
+      const bool is_async = where != std::string{"run"};
+      const auto log = std::make_shared<Log>();
+      Mesh mesh{MPI_COMM_WORLD, "tp=auto", with_sums(log, true)};
+      log->throws = thrown.action;
+      log->throws_late = where == std::string{"test"};
+      std::vector<std::int32_t> values(2, 1);
+      // The first member that fails throws TransportError, and the others may learn its reason.
+      const Error error = thrown_by<Error>([&] {
+        if (is_async)
+          mesh["tp"].all_reduce_async(values).wait();
+        else
+          mesh["tp"].all_reduce(values);
+      });
+      CHECK_CONTAINS(error.message(), std::string{"transport 'sums': "} + thrown.text);
+      CHECK(dynamic_cast<const UsageError*>(&error) == nullptr);
+      CHECK_CONTAINS(thrown_by<ClosedError>([&] { mesh["tp"].barrier(); }).message(), thrown.text);
+      mesh.abort();
+    }
 }
 
 TEST_CASE("the members meet before the transport gets a call: a mistake does not reach it") {

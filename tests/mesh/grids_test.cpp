@@ -87,6 +87,30 @@ TEST_CASE("every grid has a world, and so has the mesh") {
   mesh.close();
 }
 
+TEST_CASE("a mesh says which names give this rank a group") {
+  Mesh mesh{MPI_COMM_WORLD, two_grids()};
+  for (const char* name : {"world", "encoder.world", "decoder.world", "encoder.tp", "decoder.pp",
+                           "bridge", "tp", "other.world", "encoder.", ""}) {
+    CAPTURE(name);
+    const bool has = mesh.has(name);
+    if (name == std::string{"world"}) CHECK(has);
+    try {
+      mesh[name].barrier();  // creates the worlds
+      CHECK(has);
+    } catch (const UsageError&) {
+      CHECK(!has);
+    }
+  }
+  mesh.close();
+  // The groups of `pairs` overlap, so they have no coordinators.
+  Mesh ring{
+      MPI_COMM_WORLD,
+      MeshSpec::parse_toml("mesh = \"tp=auto\"\n[groups]\npairs = [[0, 1], [1, 0]]\n", "m.toml")};
+  CHECK(ring.has("tp"));
+  CHECK(!ring.has("pairs"));
+  ring.close();
+}
+
 TEST_CASE("a dimension that the program calls world wins") {
   Mesh mesh{MPI_COMM_WORLD, "world=2,tp=auto"};
   CHECK(mesh["world"].size() == 2);

@@ -151,6 +151,30 @@ TEST_CASE("order-not-launchers: a mesh that deals its ranks out to nodes") {
   CHECK_FALSE(breaks_order("2,1,0,5,4,3"));
 }
 
+TEST_CASE("plan-sends-less: an assignment that sends 1.5 times fewer bytes") {
+  const auto found = [](const char* mesh, const Machine& machine) {
+    return check_alternatives(MeshSpec::parse(mesh).plan(machine.slot_count()), machine);
+  };
+  // Groups of dp lie inside the leaves and those of tp do not.
+  const auto worse = found("tp=4,dp=8", nodes_of(4, 32, 2));
+  REQUIRE(worse.size() == 1);
+  CHECK(worse[0].rule == "plan-sends-less");
+  CHECK(worse[0].severity == rankmesh::Severity::note);
+  CHECK_CONTAINS(worse[0].what, "times fewer bytes between leaves");
+  CHECK_CONTAINS(worse[0].fix, "meshinfo plan");
+  CHECK(found("dp=8,tp=4", nodes_of(4, 32, 2)).empty());
+  // Nothing can be better than one node.
+  CHECK(found("tp=4,dp=8", nodes_of(32, 32)).empty());
+  // tp and dp each fill a node; the outer dimension of equal ones leaves the nodes in any order.
+  CHECK(found("a=2,b=2", nodes_of(2, 4)).empty());
+  // Between the nodes, the order of the dimensions decides whether anything is sent at all.
+  const auto nothing = found("tp=2,one=2", nodes_of(2, 4));
+  REQUIRE(nothing.size() == 1);
+  CHECK_CONTAINS(nothing[0].what, "sends nothing between nodes");
+  // Meshes whose search would take seconds are left alone.
+  CHECK(found("tp=2,dp=16384", nodes_of(2, 32768)).empty());
+}
+
 TEST_CASE("node-loss-fatal: a node with the only copies of a part") {
   const auto findings = [](const char* mesh, const Machine& machine) {
     return rankmesh::check_node_loss(MeshSpec::parse(mesh).plan(machine.slot_count()), machine);

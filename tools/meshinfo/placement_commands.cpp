@@ -42,6 +42,7 @@ int check(const CheckOptions& options, Job& job) {
   if (!spec.same_as().empty())
     add("preset-mismatch", [&] { return rankmesh::check_claim(open->plan, spec.same_as()); });
   add(nullptr, [&] { return rankmesh::check_placement(open->plan, machine, spec.silenced()); });
+  add("plan-sends-less", [&] { return rankmesh::check_alternatives(open->plan, machine); });
   if (options.any_node_lost)
     add("node-loss-fatal", [&] { return rankmesh::check_node_loss(open->plan, machine); });
   std::ranges::stable_sort(findings, {}, &PlacementFinding::severity);

@@ -8,14 +8,38 @@
 #include <cstddef>
 #include <cstdint>
 #include <iosfwd>
+#include <type_traits>
 
 namespace rankmesh {
+
+template <class Meaning>
+class Index;
+
+namespace detail {
+template <class T>
+concept Computable = std::is_arithmetic_v<T> || requires(T& iterator) { *iterator; };
+/// A number or an iterator to which a program adds an Index by mistake.
+struct Number {
+  template <Computable T>
+  Number(const T&);
+};
+/// Also an Index.
+struct Operand {
+  template <Computable T>
+  Operand(const T&);
+  template <class Meaning>
+  Operand(Index<Meaning>);
+};
+/// Appears in what the compiler says of arithmetic.
+struct WriteToInt;
+}  // namespace detail
 
 /// An integer whose type states its meaning. A plain integer converts to an Index implicitly, but
 /// an Index of one meaning never converts to an Index of another meaning. For example, a world rank
 /// cannot be passed as a rank in group. An Index is compared with other Indexes of the same meaning
-/// and with integers. It is printed as a number by `<<` and by fmt. With fmt 9 or older, include
-/// <fmt/format.h> before the headers of rankmesh.
+/// and with integers. It has no arithmetic: compute with to_int(), to_size() or value(). It is
+/// printed as a number by `<<` and by fmt. With fmt 9 or older, include <fmt/format.h> before the
+/// headers of rankmesh.
 template <class Meaning>
 class Index {
  public:
@@ -48,6 +72,28 @@ class Index {
   }
   /// Lets fmt print the index as a number.
   friend constexpr std::int64_t format_as(const Index& index) { return index.value_; }  // for fmt
+
+  // An Index has no arithmetic. Compilers show these comments.
+  // clang-format off
+  /// @cond  These operators only refuse calls.
+  friend detail::WriteToInt operator+(const Index&, detail::Operand) = delete;  // write index.to_int()
+  friend detail::WriteToInt operator+(detail::Number, const Index&) = delete;  // write index.to_int()
+  friend detail::WriteToInt operator-(const Index&, detail::Operand) = delete;  // write index.to_int()
+  friend detail::WriteToInt operator-(detail::Number, const Index&) = delete;  // write index.to_int()
+  friend detail::WriteToInt operator*(const Index&, detail::Operand) = delete;  // write index.to_int()
+  friend detail::WriteToInt operator*(detail::Number, const Index&) = delete;  // write index.to_int()
+  friend detail::WriteToInt operator/(const Index&, detail::Operand) = delete;  // write index.to_int()
+  friend detail::WriteToInt operator/(detail::Number, const Index&) = delete;  // write index.to_int()
+  friend detail::WriteToInt operator%(const Index&, detail::Operand) = delete;  // write index.to_int()
+  friend detail::WriteToInt operator%(detail::Number, const Index&) = delete;  // write index.to_int()
+  friend detail::WriteToInt operator+=(Index&, detail::Operand) = delete;  // write index.to_int()
+  friend detail::WriteToInt operator-=(Index&, detail::Operand) = delete;  // write index.to_int()
+  friend detail::WriteToInt operator++(Index&) = delete;  // write index.to_int()
+  friend detail::WriteToInt operator++(Index&, int) = delete;  // write index.to_int()
+  friend detail::WriteToInt operator--(Index&) = delete;  // write index.to_int()
+  friend detail::WriteToInt operator--(Index&, int) = delete;  // write index.to_int()
+  /// @endcond
+  // clang-format on
 
  private:
   std::int64_t value_ = 0;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <vector>
@@ -70,6 +71,12 @@ struct StoredTensor {
 RANKMESH_API void save_checkpoint(GroupCoordinator& group, const std::string& root,
                                   const std::string& name, std::span<const SavedTensor> tensors,
                                   const CheckpointOptions& options = {});
+/// Does the same for a list of tensors in braces.
+inline void save_checkpoint(GroupCoordinator& group, const std::string& root,
+                            const std::string& name, std::initializer_list<SavedTensor> tensors,
+                            const CheckpointOptions& options = {}) {
+  save_checkpoint(group, root, name, std::span{tensors.begin(), tensors.size()}, options);
+}
 
 /// Reads tensors from a checkpoint. The group and the places may differ from those with which the
 /// checkpoint was saved. All ranks read pieces, verify their checksums, and send the elements to
@@ -85,6 +92,12 @@ RANKMESH_API void save_checkpoint(GroupCoordinator& group, const std::string& ro
 RANKMESH_API void load_checkpoint(GroupCoordinator& group, const std::string& folder,
                                   std::span<const LoadedTensor> tensors,
                                   const CheckpointOptions& options = {});
+/// Does the same for a list of tensors in braces.
+inline void load_checkpoint(GroupCoordinator& group, const std::string& folder,
+                            std::initializer_list<LoadedTensor> tensors,
+                            const CheckpointOptions& options = {}) {
+  load_checkpoint(group, folder, std::span{tensors.begin(), tensors.size()}, options);
+}
 
 /// Returns the tensors of a checkpoint, in the order in which they were saved. Local.
 /// @throws FileError if the manifest cannot be read or is damaged.

@@ -95,6 +95,10 @@ class RANKMESH_API Mesh : public MeshNearMisses {
   /// @throws NotMember if no group of the family contains this rank, or if the groups of the family
   /// overlap. Overlapping groups have no coordinators.
   GroupCoordinator& operator[](std::string_view name);
+  /// Returns whether `mesh[name]` gives this rank a group. It does not if no family has this name,
+  /// if no group of the family contains this rank, or if the groups of the family overlap. Local;
+  /// creates no group.
+  [[nodiscard]] bool has(std::string_view name) const;
   GroupCoordinator& operator[](std::nullptr_t) = delete;  // mesh[0] would read the name at null
 
   /// Returns the coordinator of a duplicate of this rank's group in a family. A duplicate has its
@@ -308,6 +312,7 @@ class RANKMESH_API Mesh : public MeshNearMisses {
   std::byte* allocate_on_device(std::size_t count, std::size_t size_of_element,
                                 std::span<const std::string_view> names);
   GroupCoordinator* implied_world(std::string_view name);
+  [[nodiscard]] std::optional<RankSet> ranks_of_world(std::string_view name) const;
   [[nodiscard]] detail::MeshState& state() const;  // throws ClosedError if moved from
   [[nodiscard]] detail::MeshState& open_state(const char* activity) const;  // or if closed
   std::unique_ptr<detail::MeshState> state_;

@@ -100,7 +100,7 @@ class RANKMESH_API Transport {
   /// For a transport of a program, rankmesh checks the call, compares it with the calls of the
   /// other members, and waits with the deadline until all members have reached the call. Therefore
   /// run() never waits for a late member, and all members are inside run() of the same call. If
-  /// run() throws, the group is broken; an exception that is not an Error becomes a TransportError.
+  /// run() throws anything, the group is broken, and the call throws a TransportError.
   /// @param waiter  A polled transport of rankmesh (see is_polled()) calls this object to wait for
   ///                late members. A transport of a program does not need it.
   virtual void run(const Call& call, Waiter& waiter) = 0;

@@ -10,6 +10,7 @@
 #include <rankmesh/rankmesh.hpp>
 
 #include <rankmesh/exchange/bucket.hpp>
+#include <rankmesh/exchange/checkpoint.hpp>
 #include <rankmesh/exchange/sharded_buffer.hpp>
 #include <rankmesh/exchange/stage_exchange.hpp>
 #include <rankmesh/helpers/broadcast_parameters.hpp>
@@ -54,6 +55,14 @@ void use(Mesh& mesh, std::vector<float> values, const std::vector<float>& consta
   sharded.load(0, std::span{values.data(), 4});
   auto x = tp.all_reduce(std::vector(values));
   x = tp.broadcast(std::vector(values), 0);
+  tp.gather(values, std::span<float>{}, 0);
+  tp.gather(values, values, {});
+  x = tp.gather(values, {});
+  tp.gather_v(values, values, {1, 2}, 0);
+  x = std::vector<float>(values.begin() + tp.rank_in_group().to_int(), values.end());
+  const auto place = TensorPlacement::parse("[4] f32 @ tp=2 : (tp)");
+  rankmesh::exchange::save_checkpoint(tp, "folder", "name", {{"x", place, values}});
+  rankmesh::exchange::load_checkpoint(tp, "folder", {{"x", place, values}, {"y", place, values}});
 #endif
 
 // case 1: a pointer and a number of elements: write std::span\{pointer, n\}
@@ -254,6 +263,50 @@ void use(Mesh& mesh, std::vector<float> values, const std::vector<float>& consta
 #if CASE == 28
   auto work = tp.reduce_async(values);
   work.wait();
+#endif
+// case 48: a rank times a number: to_int\(\)
+#if CASE == 48
+  const auto first = tp.rank_in_group() * 4;
+#endif
+// case 49: an even rank: to_int\(\)
+#if CASE == 49
+  if (mesh.rank() % 2 == 0) return;
+#endif
+// case 50: an offset into memory: to_int\(\)
+#if CASE == 50
+  float* first = values.data() + tp.rank_in_group();
+#endif
+// case 51: the iterator of an element: to_int\(\)
+#if CASE == 51
+  auto first = values.begin() + tp.rank_in_group();
+#endif
+// case 52: the distance of two ranks: to_int\(\)
+#if CASE == 52
+  const auto distance = mesh.rank() - Rank{0};
+#endif
+// case 53: the rank behind a rank: to_int\(\)
+#if CASE == 53
+  Rank other = mesh.rank();
+  ++other;
+#endif
+// case 54: the sum of two kinds of ranks: to_int\(\)
+#if CASE == 54
+  const auto sum = mesh.rank() + tp.rank_in_group();
+#endif
+// case 55: braces for an output that is ignored: pass std::span<float>\{\} where the output is
+// ignored
+#if CASE == 55
+  tp.gather(values, {}, 0);
+#endif
+// case 56: the same for blocks of different sizes: pass std::span<float>\{\} where the output is
+// ignored
+#if CASE == 56
+  tp.gather_v(values, {}, counts, 0);
+#endif
+// case 57: one list of counts for both buffers: write all_to_all_v\(in, out, in_counts,
+// out_counts\)
+#if CASE == 57
+  tp.all_to_all_v(values, values, counts);
 #endif
 // case 80: a bucket of a mesh: write Bucket\{mesh\[
 #if CASE == 80

@@ -76,6 +76,7 @@ enum class Miss : std::uint8_t {
   memory_kinds,
   function_on_device,
   no_output,
+  braces_output,
   temporary,
   received_temporary,
   usage,  ///< another mistake; the message says how to call the operation
@@ -98,6 +99,12 @@ struct Braces {
   Braces(std::initializer_list<T>);
   template <class... T>
   Braces(T&&...);
+};
+/// What a wrong call passes if its output is a list in braces. Nothing else converts to it.
+struct BracesForOutput {
+  BracesForOutput();
+  template <class T>
+  BracesForOutput(std::initializer_list<T>);
 };
 
 // Questions about one argument.
@@ -159,6 +166,7 @@ consteval Miss miss_of() {
   using Fourth = At<3, A...>;
   constexpr std::size_t buffers = Memory<First> + Memory<Second>;
   if (std::is_same_v<Plain<First>, Braces>) return Miss::no_values;
+  if (std::is_same_v<Plain<Second>, BracesForOutput>) return Miss::braces_output;
   if (DataPointer<First>) return Miss::pointer;
   if (is_smart_pointer<Plain<First>>) return Miss::smart_pointer;
   if ((std::is_same_v<Plain<A>, Rank> || ...)) return Miss::world_rank;

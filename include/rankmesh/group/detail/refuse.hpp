@@ -65,6 +65,10 @@ AnyResult refuse() {
                 "functions combine host memory only: pass a ReduceOp for a DeviceSpan");
   static_assert(miss != Miss::no_output,
                 "results in device memory are not allocated: pass a DeviceSpan as the output");
+  static_assert(miss != Miss::braces_output,
+                "a list in braces is no output: pass std::span<float>{} where the output is "
+                "ignored, with the type of the values, or leave the output out, as in auto all = "
+                "gather(in, root)");
   static_assert(miss != Miss::temporary,
                 "the result needs a variable that stays valid until wait(): pass a variable");
   static_assert(miss != Miss::received_temporary,
@@ -138,4 +142,14 @@ AnyResult refuse() {
 #define RANKMESH_REFUSE_OTHERS(Forms, name) \
   RANKMESH_REFUSE_OTHER(Forms, name)        \
   RANKMESH_REFUSE_OTHER(Forms, name##_async)
+
+/// Declares an overload for calls whose output is a list in braces. `others` is the least number of
+/// arguments behind the output; calls with fewer of them have no output.
+#define RANKMESH_REFUSE_BRACES(Forms, name, others)                                              \
+  template <class First, class... A>                                                             \
+    requires(!forms_only && sizeof...(A) >= others)                                              \
+  detail::AnyResult name(First&&, detail::BracesForOutput, A&&...) {                             \
+    return detail::refuse<detail::called_by(Forms::operation_of_forms, #name), First,            \
+                          detail::BracesForOutput>();                                            \
+  }
 // clang-format on

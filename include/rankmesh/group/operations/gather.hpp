@@ -92,6 +92,10 @@ class Gather : public detail::OperationForms<Operation::gather> {
 
   RANKMESH_REFUSE_OTHERS(Gather, gather)
   RANKMESH_REFUSE_OTHERS(Gather, gather_v)
+  RANKMESH_REFUSE_BRACES(Gather, gather, 1)
+  RANKMESH_REFUSE_BRACES(Gather, gather_async, 1)
+  RANKMESH_REFUSE_BRACES(Gather, gather_v, 2)
+  RANKMESH_REFUSE_BRACES(Gather, gather_v_async, 2)
 };
 
 }  // namespace rankmesh
