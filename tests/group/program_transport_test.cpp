@@ -2,6 +2,7 @@
 // Transports that a program adds: a small one over MPI, which notes what it gets.
 #include <doctest/doctest.h>
 
+#include <deque>
 #include <functional>
 #include <memory>
 #include <new>
@@ -36,9 +37,9 @@ class Started final : public Pending {
   Started(MPI_Request request, std::shared_ptr<Log> log)
       : request_{request}, log_{std::move(log)} {}
   bool test() override {
-    if (log_->throws_late) log_->throws();
     int done = 0;
     mpi::check(MPI_Test(&request_, &done, MPI_STATUS_IGNORE), "MPI_Test");
+    if (done != 0 && log_->throws_late) log_->throws();
     return done != 0;
   }
 
@@ -295,7 +296,9 @@ TEST_CASE(
       Mesh mesh{MPI_COMM_WORLD, "tp=auto", with_sums(log, true)};
       log->throws = thrown.action;
       log->throws_late = where == std::string{"test"};
-      std::vector<std::int32_t> values(2, 1);
+      // MPI may use the memory until the process ends.
+      static std::deque<std::vector<std::int32_t>> kept;
+      std::vector<std::int32_t>& values = kept.emplace_back(2, 1);
       // The first member that fails throws TransportError, and the others may learn its reason.
       const Error error = thrown_by<Error>([&] {
         if (is_async)
@@ -304,8 +307,7 @@ TEST_CASE(
           mesh["tp"].all_reduce(values);
       });
       CHECK_CONTAINS(error.message(), std::string{"transport 'sums': "} + thrown.text);
-      CHECK(dynamic_cast<const UsageError*>(&error) == nullptr);
-      CHECK_CONTAINS(thrown_by<ClosedError>([&] { mesh["tp"].barrier(); }).message(), thrown.text);
+      CHECK_CONTAINS(thrown_by<Error>([&] { mesh["tp"].barrier(); }).message(), thrown.text);
       mesh.abort();
     }
 }

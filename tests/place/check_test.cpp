@@ -12,6 +12,7 @@
 #include "place/mesh_file.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/spec/mesh_spec.hpp"
+#include "support/checks.hpp"
 
 using rankmesh::Machine;
 using rankmesh::MachineNumbers;

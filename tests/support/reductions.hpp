@@ -2,55 +2,13 @@
 // The reference implementation of reductions.
 #pragma once
 
-#include <array>
-#include <cmath>
-#include <cstdint>
-#include <type_traits>
-
-#include "rankmesh/base/reduce_op.hpp"
+#include "conformance/detail/plain_arithmetic.hpp"
 
 namespace rankmesh_test {
 
-inline constexpr std::array all_reductions{rankmesh::ReduceOp::sum, rankmesh::ReduceOp::prod,
-                                           rankmesh::ReduceOp::min, rankmesh::ReduceOp::max,
-                                           rankmesh::ReduceOp::avg};
-
-/// Combines two values by the rule of docs/arithmetic.md: integers wrap around, a number wins over
-/// a NaN in min and max, and -0 is below +0.
-template <class T>
-T combined(rankmesh::ReduceOp op, T a, T b) {
-  using rankmesh::ReduceOp;
-  if constexpr (std::is_integral_v<T>) {
-    const auto x = static_cast<std::uint64_t>(a);
-    const auto y = static_cast<std::uint64_t>(b);
-    if (op == ReduceOp::prod) return static_cast<T>(x * y);
-    if (op == ReduceOp::min || op == ReduceOp::max) return (op == ReduceOp::min) == (b < a) ? b : a;
-    return static_cast<T>(x + y);
-  } else {
-    if (op == ReduceOp::prod) return a * b;
-    if (op != ReduceOp::min && op != ReduceOp::max) return a + b;
-    if (std::isnan(a)) return b;
-    if (std::isnan(b)) return a;
-    const bool b_is_below = a == b ? std::signbit(b) : b < a;
-    return (op == ReduceOp::min) == b_is_below ? b : a;
-  }
-}
-
-/// Reduces the values of members 0 .. members-1, in this order and in their own type; an average is
-/// the sum divided by the number of members.
-/// @param value_of  Returns the value of a member.
-template <class T, class ValueOf>
-T reduced(rankmesh::ReduceOp op, std::int64_t members, const ValueOf& value_of) {
-  T result = static_cast<T>(value_of(0));
-  for (std::int64_t k = 1; k < members; ++k)
-    result = combined(op, result, static_cast<T>(value_of(k)));
-  return op == rankmesh::ReduceOp::avg ? static_cast<T>(result / static_cast<T>(members)) : result;
-}
-
-/// Returns the value of a member at place i: 1, 2 or 3, so that products of 16
-/// are exact in every type.
-inline int small_value(std::int64_t member, std::int64_t i) {
-  return static_cast<int>(1 + (member * 7 + i * 3) % 3);
-}
+using rankmesh::conformance::all_reductions;
+using rankmesh::conformance::combined;
+using rankmesh::conformance::reduced;
+using rankmesh::conformance::small_value;
 
 }  // namespace rankmesh_test

@@ -238,8 +238,11 @@ UsageError wrong_usage_of(const CLI::App& app, const CLI::ParseError& error) {
     const std::string name = text.substr(0, text.find(':'));
     for (const OptionModel& option : model.options)
       if (std::ranges::find(option.names, name) != option.names.end())
-        return UsageError{fmt::format("{} needs a value", name),
-                          fmt::format("write {}", title_of(option))};
+        return UsageError{
+            fmt::format("{} {}", name,
+                        text.find(": At Most") != std::string::npos ? "is given more than once"
+                                                                    : "needs a value"),
+            fmt::format("write {}", title_of(option))};
   }
   return UsageError{error.what(), fmt::format("{} --help lists its options", model.name)};
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "group/conformance_attempt.hpp"
+#include "detail/attempt.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -8,9 +8,11 @@
 #include <utility>
 #include <vector>
 
-namespace rankmesh_test {
+#include <fmt/format.h>
 
-using namespace rankmesh;
+#include "rankmesh/base/narrow_float.hpp"
+
+namespace rankmesh::conformance {
 
 namespace {
 
@@ -18,7 +20,7 @@ constexpr std::byte untouched{0x5a};
 constexpr std::int64_t guard = 64;  // bytes behind the output
 
 // Returns the blocks of a v-form: sizes[a][b] is what member a has for member b.
-std::vector<std::vector<std::int64_t>> block_sizes(const Entry& entry, std::int64_t members) {
+std::vector<std::vector<std::int64_t>> block_sizes(const TableEntry& entry, std::int64_t members) {
   std::mt19937 random{static_cast<unsigned>(entry.number)};
   std::vector<std::vector<std::int64_t>> result(static_cast<std::size_t>(members));
   for (auto& row : result)
@@ -28,9 +30,23 @@ std::vector<std::vector<std::int64_t>> block_sizes(const Entry& entry, std::int6
   return result;
 }
 
+std::string value_text(const std::byte* at, DataType type) {
+  return visit(type, [&]<class T>(std::type_identity<T>) {
+    T value;
+    std::memcpy(&value, at, sizeof(T));
+    if constexpr (std::is_integral_v<T>)
+      return fmt::format("{}", +value);
+    else if constexpr (std::is_floating_point_v<T>)
+      return fmt::format("{}", value);
+    else
+      return fmt::format("{}", static_cast<float>(value));
+  });
+}
+
 }  // namespace
 
-Attempt::Attempt(const Entry& entry, const Carrier& carrier, const Values* values)
+AttemptedCall::AttemptedCall(const TableEntry& entry, const Carrier& carrier,
+                             const ReductionValues* values)
     : entry_{entry},
       values_{values},
       n_{carrier.members},
@@ -47,25 +63,41 @@ Attempt::Attempt(const Entry& entry, const Carrier& carrier, const Values* value
   set_memory();
 }
 
-std::string Attempt::text() const {
+std::string AttemptedCall::text() const {
   const bool is_reduced = reduces(entry_.operation);
-  return std::string{rankmesh::to_string(entry_.operation)} + (entry_.has_blocks ? "_v" : "") +
-         rankmesh_test::to_string(entry_.form) + " of " + std::to_string(entry_.count) + " x " +
-         std::string{rankmesh::to_string(entry_.type)} +
-         (is_reduced ? ", " + std::string{rankmesh::to_string(entry_.op)} : "") + ", root " +
-         std::to_string(call_.root.value());
+  return std::string{to_string(entry_.operation)} + (entry_.has_blocks ? "_v" : "") +
+         to_string(entry_.form) + " of " + std::to_string(entry_.count) + " x " +
+         std::string{to_string(entry_.type)} +
+         (is_reduced ? ", " + std::string{to_string(entry_.op)} : "") +
+         (has_root(entry_.operation) ? ", root " + std::to_string(call_.root.value()) : "") +
+         ", member " + std::to_string(self_) + " of " + std::to_string(n_);
 }
 
-std::string Attempt::problem() const {
-  const std::byte* const at = out_.data();
-  std::int64_t wrong = 0;
-  if (expected_.empty() || std::memcmp(at, expected_.data(), expected_.size()) == 0)
-    wrong = 0;
-  else if (is_reduced_here_)
-    wrong = values_->wrong(at, place_, std::ssize(expected_) / element_);
-  else
-    for (std::size_t i = 0; i < expected_.size(); ++i) wrong += at[i] != expected_[i] ? 1 : 0;
-  if (wrong > 0) return std::to_string(wrong) + " elements or bytes of the result are wrong";
+bool AttemptedCall::is_wrong(std::int64_t element) const {
+  const std::byte* const at = out_.data() + element * element_;
+  if (is_reduced_here_) return values_->wrong(at, place_ + element, 1) > 0;
+  return std::memcmp(at, expected_.data() + element * element_,
+                     static_cast<std::size_t>(element_)) != 0;
+}
+
+std::string AttemptedCall::problem() const {
+  const std::int64_t count = std::ssize(expected_) / element_;
+  std::int64_t wrong = 0, first = -1, untouched_ones = 0;
+  const bool is_equal =
+      count == 0 || std::memcmp(out_.data(), expected_.data(), expected_.size()) == 0;
+  for (std::int64_t i = 0; !is_equal && i < count; ++i) {
+    if (!is_wrong(i)) continue;
+    if (wrong++ == 0) first = i;
+    const auto at = out_.begin() + i * element_;
+    untouched_ones += std::all_of(at, at + element_, [](auto b) { return b == untouched; }) ? 1 : 0;
+  }
+  if (wrong > 0)
+    return std::to_string(wrong) + " of " + std::to_string(count) +
+           " elements of the result are wrong" +
+           (untouched_ones == wrong ? ", because they were not written" : "") + "; the first is " +
+           std::to_string(first) + ", which is " +
+           value_text(out_.data() + first * element_, entry_.type) + " instead of " +
+           value_text(expected_.data() + first * element_, entry_.type);
   if (std::any_of(out_.begin() + std::ssize(expected_), out_.end(),
                   [](std::byte b) { return b != untouched; }))
     return "memory behind the result was written";
@@ -73,7 +105,7 @@ std::string Attempt::problem() const {
   return "";
 }
 
-Bytes Attempt::input(std::int64_t member, std::int64_t begin, std::int64_t count) const {
+Bytes AttemptedCall::input(std::int64_t member, std::int64_t begin, std::int64_t count) const {
   Bytes result(static_cast<std::size_t>(count * element_));
   if (values_ != nullptr)
     repeat(values_->own, entry_.number + begin, result.data(), count, element_);
@@ -82,7 +114,7 @@ Bytes Attempt::input(std::int64_t member, std::int64_t begin, std::int64_t count
   return result;
 }
 
-Bytes Attempt::result(std::int64_t begin, std::int64_t count) {
+Bytes AttemptedCall::result(std::int64_t begin, std::int64_t count) {
   Bytes bytes(static_cast<std::size_t>(count * element_));
   place_ = entry_.number + begin;
   is_reduced_here_ = true;
@@ -90,14 +122,14 @@ Bytes Attempt::result(std::int64_t begin, std::int64_t count) {
   return bytes;
 }
 
-void Attempt::pass(Bytes input, Bytes expected) {
+void AttemptedCall::pass(Bytes input, Bytes expected) {
   in_ = std::move(input);
   expected_ = std::move(expected);
   out_.assign(expected_.size(), untouched);
   set_in(in_.data(), std::ssize(in_) / element_);
 }
 
-void Attempt::pass_in_place(const Bytes& input, std::int64_t at, Bytes expected) {
+void AttemptedCall::pass_in_place(const Bytes& input, std::int64_t at, Bytes expected) {
   expected_ = std::move(expected);
   out_.assign(expected_.size(), untouched);
   std::copy(input.begin(), input.end(), out_.begin() + at * element_);
@@ -105,13 +137,13 @@ void Attempt::pass_in_place(const Bytes& input, std::int64_t at, Bytes expected)
   in_count_ = std::ssize(input) / element_;
 }
 
-void Attempt::keep(std::int64_t count) {
+void AttemptedCall::keep(std::int64_t count) {
   expected_.assign(static_cast<std::size_t>(entry_.number / n_ % 2 == 0 ? count * element_ : 0),
                    untouched);
   out_ = expected_;
 }
 
-void Attempt::set_memory() {
+void AttemptedCall::set_memory() {
   if (entry_.has_blocks)
     set_blocks();
   else
@@ -123,7 +155,7 @@ void Attempt::set_memory() {
   sent_ = in_;
 }
 
-void Attempt::set_equal() {
+void AttemptedCall::set_equal() {
   const std::int64_t count = entry_.count;
   const bool in_place = is_in_place(entry_.form);
   const auto of_all = [&] {
@@ -181,7 +213,7 @@ void Attempt::set_equal() {
   }
 }
 
-void Attempt::set_blocks() {
+void AttemptedCall::set_blocks() {
   const auto sizes = block_sizes(entry_, n_);
   const auto& first = sizes[0];
   const auto own = static_cast<std::size_t>(self_);
@@ -233,4 +265,4 @@ void Attempt::set_blocks() {
   }
 }
 
-}  // namespace rankmesh_test
+}  // namespace rankmesh::conformance

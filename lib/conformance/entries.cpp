@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "group/conformance_entries.hpp"
+#include "detail/entries.hpp"
 
 #include <algorithm>
 #include <iterator>
 #include <random>
 
-#include "support/reductions.hpp"
+#include "detail/plain_arithmetic.hpp"
 
-namespace rankmesh_test {
-
-using namespace rankmesh;
+namespace rankmesh::conformance {
 
 namespace {
 
-bool has_form(Operation operation, bool has_blocks, Form form) {
+bool has_form(Operation operation, bool has_blocks, CallForm form) {
   const InPlace in_place = facts_of(operation).in_place;
   const bool has_in_place =
       in_place != InPlace::none && in_place != InPlace::block_of_input_on_device;
@@ -35,20 +33,21 @@ bool can_be_reduced(Operation operation, ReduceOp op) {
 
 }  // namespace
 
-std::vector<Entry> entries(const Conformance& table) {
+std::vector<TableEntry> entries(const Table& table) {
   constexpr std::int64_t rare = 10'000;
-  std::vector<Entry> result;
-  const auto add = [&](Entry entry) {
+  std::vector<TableEntry> result;
+  const auto add = [&](TableEntry entry) {
     entry.number = std::ssize(result);
     result.push_back(entry);
   };
   for (const Operation operation : table.operations.empty() ? all_operations() : table.operations)
     for (const bool has_blocks : {false, true})
-      for (const Form form : {Form::blocking, Form::in_place, Form::async, Form::async_in_place}) {
+      for (const CallForm form :
+           {CallForm::blocking, CallForm::in_place, CallForm::async, CallForm::async_in_place}) {
         if (has_blocks && !has_v_form(operation)) continue;
         if (!has_form(operation, has_blocks, form)) continue;
         for (const std::int64_t count : table.counts) {
-          Entry entry{operation, has_blocks, form, table.types.front(), ReduceOp::sum, count};
+          TableEntry entry{operation, has_blocks, form, table.types.front(), ReduceOp::sum, count};
           if (!reduces(operation)) {  // the type does not matter to the bytes
             entry.type = table.types[result.size() % table.types.size()];
             add(entry);
@@ -69,4 +68,4 @@ std::vector<Entry> entries(const Conformance& table) {
   return result;
 }
 
-}  // namespace rankmesh_test
+}  // namespace rankmesh::conformance

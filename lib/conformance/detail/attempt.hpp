@@ -6,18 +6,18 @@
 #include <cstdint>
 #include <string>
 
-#include "group/conformance_entries.hpp"
-#include "group/conformance_values.hpp"
+#include "entries.hpp"
+#include "values.hpp"
 
-namespace rankmesh_test {
+namespace rankmesh::conformance {
 
 /// A call with its memory, and what it must give.
-class Attempt {
+class AttemptedCall {
  public:
-  Attempt(const Entry& entry, const Carrier& carrier, const Values* values);
-  Attempt(const Attempt&) = delete;
+  AttemptedCall(const TableEntry& entry, const Carrier& carrier, const ReductionValues* values);
+  AttemptedCall(const AttemptedCall&) = delete;
 
-  [[nodiscard]] const rankmesh::Call& call() const { return call_; }
+  [[nodiscard]] const Call& call() const { return call_; }
 
   /// Describes the call.
   [[nodiscard]] std::string text() const;
@@ -26,6 +26,7 @@ class Attempt {
   [[nodiscard]] std::string problem() const;
 
  private:
+  [[nodiscard]] bool is_wrong(std::int64_t element) const;
   [[nodiscard]] bool is_root() const { return call_.root.value() == self_; }
 
   // What a member passes, from element `begin` on.
@@ -48,15 +49,15 @@ class Attempt {
   void set_equal();
   void set_blocks();
 
-  Entry entry_;
-  const Values* values_;
+  TableEntry entry_;
+  const ReductionValues* values_;
   std::int64_t n_, self_, element_;
-  rankmesh::Call call_{};
-  rankmesh::Blocks in_blocks_, out_blocks_;
+  Call call_{};
+  Blocks in_blocks_, out_blocks_;
   Bytes in_, sent_, out_, expected_;
   std::int64_t place_ = 0, in_at_ = -1, in_count_ = 0;
   std::int64_t out_at_ = 0, out_count_ = -1;  // -1: all
   bool is_reduced_here_ = false;
 };
 
-}  // namespace rankmesh_test
+}  // namespace rankmesh::conformance

@@ -7,14 +7,14 @@
 #include <functional>
 #include <vector>
 
-#include "group/conformance.hpp"
+#include "rankmesh/conformance/conformance.hpp"
 
-namespace rankmesh_test {
+namespace rankmesh::conformance {
 
 using Bytes = std::vector<std::byte>;
 
 /// What one reduction of one type reads and gives at each place. The values repeat.
-struct Values {
+struct ReductionValues {
   Bytes own, result;
   /// Counts the elements that differ from the results from `place` on. Which NaN a result is does
   /// not matter; all other bits do.
@@ -23,8 +23,8 @@ struct Values {
 
 /// Computes the values of a reduction that combines the first members, so many as `combined` says,
 /// in this order. Without an order, rounded results need not be exact.
-Values values_of(rankmesh::DataType type, rankmesh::ReduceOp op, const Carrier& carrier,
-                 const Order& order, std::int64_t combined);
+ReductionValues values_of(DataType type, ReduceOp op, const Carrier& carrier, const Order& order,
+                          std::int64_t combined);
 
 /// Copies the elements from `place` on, which repeat.
 void repeat(const Bytes& values, std::int64_t place, std::byte* to, std::int64_t count,
@@ -34,4 +34,4 @@ void repeat(const Bytes& values, std::int64_t place, std::byte* to, std::int64_t
 void fill_moved(std::byte* to, std::int64_t member, std::int64_t begin, std::int64_t bytes,
                 std::int64_t number);
 
-}  // namespace rankmesh_test
+}  // namespace rankmesh::conformance

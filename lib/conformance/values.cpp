@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "group/conformance_values.hpp"
+#include "detail/values.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -8,12 +8,10 @@
 #include <span>
 #include <type_traits>
 
+#include "detail/plain_arithmetic.hpp"
 #include "rankmesh/base/narrow_float.hpp"
-#include "support/reductions.hpp"
 
-namespace rankmesh_test {
-
-using namespace rankmesh;
+namespace rankmesh::conformance {
 
 namespace {
 
@@ -27,8 +25,8 @@ inline constexpr bool is_narrow = is_narrow_float(DataTypeOf<T>::value);
 template <class T>
 using Computed = std::conditional_t<is_narrow<T>, float, T>;
 
-// Values at the limits of a type. The order of the members does not matter to their sums, products,
-// minima and maxima.
+// ReductionValues at the limits of a type. The order of the members does not matter to their sums,
+// products, minima and maxima.
 template <class T>
 std::vector<T> limits(ReduceOp op) {
   using C = Computed<T>;
@@ -59,25 +57,26 @@ std::vector<T> limits(ReduceOp op) {
 // Of 8 neighbouring elements, the first three change from place to place in such a way that every
 // limit meets every other one at neighbouring members. Then come numbers of few digits, and last
 // numbers that are rounded in sums (of wide floats) and in products.
-enum class Kind { limit, small, rounded };
-Kind kind_of(std::int64_t place) {
+enum class ValueKind { limit, small, rounded };
+ValueKind kind_of(std::int64_t place) {
   const std::int64_t k = place % 8;
-  return k < 3 ? Kind::limit : k < 5 ? Kind::small : Kind::rounded;
+  return k < 3 ? ValueKind::limit : k < 5 ? ValueKind::small : ValueKind::rounded;
 }
 
 template <class T>
 T value_of(ReduceOp op, const std::vector<T>& choices, std::int64_t member, std::int64_t place) {
   using C = Computed<T>;
   const auto n = static_cast<std::int64_t>(choices.size());
-  if (kind_of(place) == Kind::limit)
+  if (kind_of(place) == ValueKind::limit)
     return choices[static_cast<std::size_t>((place + member * (1 + place / n)) % n)];
   if constexpr (is_narrow<T>) {
-    if (kind_of(place) == Kind::rounded && op == ReduceOp::prod)
+    if (kind_of(place) == ValueKind::rounded && op == ReduceOp::prod)
       return T{static_cast<float>((member * 5 + place * 3) % 7 + 9) / 16.0F};
-    if (kind_of(place) == Kind::rounded)  // exact sums in float32, most of them not in the type
+    if (kind_of(place) ==
+        ValueKind::rounded)  // exact sums in float32, most of them not in the type
       return T{static_cast<float>((member * 37 + place * 11) % 29 - 9) / 16.0F};
   } else if constexpr (std::is_floating_point_v<T>) {
-    if (kind_of(place) == Kind::rounded)
+    if (kind_of(place) == ValueKind::rounded)
       return T{1} + static_cast<T>((member * 7919 + place * 104729) % 1000003) / T{999};
   }
   return static_cast<T>(static_cast<C>(1 + (member * 7 + place * 3) % 3));
@@ -117,7 +116,8 @@ bool is_close(T a, T b) {
 }
 
 template <class T>
-Values values_as(ReduceOp op, const Carrier& carrier, const Order& order, std::int64_t combined) {
+ReductionValues values_as(ReduceOp op, const Carrier& carrier, const Order& order,
+                          std::int64_t combined) {
   using C = Computed<T>;
   const std::vector<T> choices = limits<T>(op);
   const bool is_known = !order.empty() || combined <= 2;
@@ -149,28 +149,28 @@ Values values_as(ReduceOp op, const Carrier& carrier, const Order& order, std::i
     const auto view = std::as_bytes(std::span{values});
     return Bytes(view.begin(), view.end());
   };
-  return {
-      bytes(own), bytes(result),
-      [result, may_differ](const std::byte* is, std::int64_t place, std::int64_t count) {
-        std::int64_t differences = 0;
-        for (std::int64_t i = 0; i < count; ++i, ++place) {
-          T value;
-          std::memcpy(&value, is + i * static_cast<std::int64_t>(sizeof(T)), sizeof(T));
-          const T expected = result[static_cast<std::size_t>(place % period)];
-          if (std::memcmp(&value, &expected, sizeof(T)) == 0) continue;
-          if (is_nan(value) && is_nan(expected)) continue;
-          if (may_differ && kind_of(place % period) == Kind::rounded && is_close(value, expected))
-            continue;
-          ++differences;
-        }
-        return differences;
-      }};
+  return {bytes(own), bytes(result),
+          [result, may_differ](const std::byte* is, std::int64_t place, std::int64_t count) {
+            std::int64_t differences = 0;
+            for (std::int64_t i = 0; i < count; ++i, ++place) {
+              T value;
+              std::memcpy(&value, is + i * static_cast<std::int64_t>(sizeof(T)), sizeof(T));
+              const T expected = result[static_cast<std::size_t>(place % period)];
+              if (std::memcmp(&value, &expected, sizeof(T)) == 0) continue;
+              if (is_nan(value) && is_nan(expected)) continue;
+              if (may_differ && kind_of(place % period) == ValueKind::rounded &&
+                  is_close(value, expected))
+                continue;
+              ++differences;
+            }
+            return differences;
+          }};
 }
 
 }  // namespace
 
-Values values_of(DataType type, ReduceOp op, const Carrier& carrier, const Order& order,
-                 std::int64_t combined) {
+ReductionValues values_of(DataType type, ReduceOp op, const Carrier& carrier, const Order& order,
+                          std::int64_t combined) {
   return visit(type, [&]<class T>(std::type_identity<T>) {
     return values_as<T>(op, carrier, order, combined);
   });
@@ -197,4 +197,4 @@ void fill_moved(std::byte* to, std::int64_t member, std::int64_t begin, std::int
   }
 }
 
-}  // namespace rankmesh_test
+}  // namespace rankmesh::conformance

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+#include <cstddef>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <random>
+#include <span>
+#include <tuple>
+#include <utility>
+
+#include "detail/attempt.hpp"
+#include "rankmesh/base/error.hpp"
+#include "rankmesh/base/narrow_float.hpp"
+#include "rankmesh/conformance/conformance.hpp"
+#include "rankmesh/group/detail/group_access.hpp"
+
+namespace rankmesh::conformance {
+
+namespace {
+
+template <class T>
+void run_typed(GroupCoordinator& group, const Call& c) {
+  const std::span<const T> in{reinterpret_cast<const T*>(c.in.data),
+                              static_cast<std::size_t>(c.in.count)};
+  const std::span<T> out{reinterpret_cast<T*>(c.out.data), static_cast<std::size_t>(c.out.count)};
+  const bool in_place = c.in.data == c.out.data;
+  switch (c.operation) {
+    case Operation::broadcast:
+      return group.broadcast(out, c.root);
+    case Operation::all_reduce:
+      return in_place ? group.all_reduce(out, c.reduction) : group.all_reduce(in, out, c.reduction);
+    case Operation::reduce:
+      return in_place ? group.reduce(out, c.root, c.reduction)
+                      : group.reduce(in, out, c.root, c.reduction);
+    case Operation::all_gather:
+      return c.has_blocks() ? group.all_gather_v(in, out, *c.out_blocks)
+                            : group.all_gather(in, out);
+    case Operation::gather:
+      return c.has_blocks() ? group.gather_v(in, out, *c.out_blocks, c.root)
+                            : group.gather(in, out, c.root);
+    case Operation::reduce_scatter:
+      return c.has_blocks() ? group.reduce_scatter_v(in, out, *c.in_blocks, c.reduction)
+                            : group.reduce_scatter(in, out, c.reduction);
+    case Operation::scatter:
+      return c.has_blocks() ? group.scatter_v(in, out, *c.in_blocks, c.root)
+                            : group.scatter(in, out, c.root);
+    case Operation::all_to_all:
+      return c.has_blocks() ? group.all_to_all_v(in, out, *c.in_blocks, *c.out_blocks)
+                            : group.all_to_all(in, out);
+    case Operation::send_recv:
+      return group.send_recv(in, out, next, prev);
+    case Operation::barrier:
+      return group.barrier();
+    default:  // tests of their own use their functions
+      return detail::GroupAccess::run(group, c);
+  }
+}
+
+// The first members whose inputs are combined.
+std::int64_t combined_of(Operation operation, const Carrier& carrier) {
+  const OperationFacts& facts = facts_of(operation);
+  if (facts.awaited != Awaited::earlier) return carrier.members;
+  return facts.excludes_own ? carrier.self : carrier.self + 1;
+}
+
+// The values that reductions read and give. They are computed once for each kind of reduction.
+class KnownValues {
+ public:
+  KnownValues(const Carrier& carrier, const Table& table) : carrier_{carrier}, table_{table} {}
+
+  // Returns null for operations that do not reduce.
+  const ReductionValues* of(const TableEntry& entry) {
+    if (!reduces(entry.operation)) return nullptr;
+    const std::int64_t combined = combined_of(entry.operation, carrier_);
+    const bool is_known =
+        table_.order.size() == 1 ||
+        (!entry.has_blocks && facts_of(entry.operation).awaited != Awaited::earlier);
+    ReductionValues& values = values_[{entry.type, entry.op, is_known, combined}];
+    if (values.own.empty())
+      values =
+          values_of(entry.type, entry.op, carrier_, is_known ? table_.order : Order{}, combined);
+    return &values;
+  }
+
+ private:
+  const Carrier& carrier_;
+  const Table& table_;
+  std::map<std::tuple<DataType, ReduceOp, bool, std::int64_t>, ReductionValues> values_;
+};
+
+// Makes the calls one after the other, with several asynchronous ones in flight.
+class TableRun {
+ public:
+  TableRun(const Carrier& carrier, const Table& table)
+      : carrier_{carrier}, values_{carrier, table}, own_{static_cast<unsigned>(carrier.self)} {}
+
+  void add(const TableEntry& entry) {
+    attempting([&] {
+      auto attempt = std::make_unique<AttemptedCall>(entry, carrier_, values_.of(entry));
+      describe(*attempt);
+      if (!is_async(entry.form)) {
+        carrier_.run(attempt->call());
+        return judge(*attempt);
+      }
+      auto wait = carrier_.start(attempt->call());
+      in_flight_.push_back({std::move(attempt), std::move(wait)});
+      if (in_flight_.size() > most_in_flight) finish_one();
+    });
+  }
+  void finish() {
+    attempting([&] {
+      while (!in_flight_.empty()) finish_one();
+    });
+  }
+  [[nodiscard]] const Report& report() const { return report_; }
+
+ private:
+  static constexpr std::size_t most_in_flight = 4;
+  struct InFlight {
+    std::unique_ptr<AttemptedCall> attempt;
+    std::function<void()> wait;
+  };
+
+  void describe(const AttemptedCall& attempt) {
+    present_ = attempt.text();
+    if (carrier_.before) carrier_.before(present_);
+  }
+  void judge(const AttemptedCall& attempt) {
+    Report::Tally& tally = report_.operations[attempt.call().operation];
+    ++tally.calls;
+    const std::string problem = attempt.problem();
+    if (problem.empty()) return;
+    ++tally.wrong;
+    add_failure(attempt.text(), problem);
+  }
+  void add_failure(const std::string& call, const std::string& problem) {
+    constexpr std::size_t most = 10;
+    if (report_.failures.size() < most) report_.failures.push_back(call + ": " + problem);
+  }
+  void finish_one() {
+    const auto at = static_cast<std::ptrdiff_t>(own_() % in_flight_.size());
+    InFlight& chosen = in_flight_[static_cast<std::size_t>(at)];
+    describe(*chosen.attempt);
+    chosen.wait();
+    judge(*chosen.attempt);
+    in_flight_.erase(in_flight_.begin() + at);
+  }
+  template <class Action>
+  void attempting(Action&& action) {
+    if (report_.has_ended_early) return;
+    try {
+      action();
+    } catch (const Error& error) {
+      end_early(error.message());
+    } catch (const std::exception& error) {
+      end_early(error.what());
+    }
+  }
+  void end_early(std::string_view why) {
+    report_.has_ended_early = true;
+    add_failure(present_, "it threw: " + std::string{why});
+    // The memory of what is in flight must exist until the process ends.
+    static_cast<void>(std::make_unique<std::deque<InFlight>>(std::move(in_flight_)).release());
+    in_flight_.clear();
+  }
+
+  const Carrier& carrier_;
+  KnownValues values_;
+  std::mt19937 own_;  // chooses the call to wait for
+  std::deque<InFlight> in_flight_;
+  std::string present_;
+  Report report_;
+};
+
+}  // namespace
+
+Order in_group_order(std::int64_t members) {
+  std::vector<std::int64_t> all(static_cast<std::size_t>(members));
+  std::iota(all.begin(), all.end(), 0);
+  return {all};
+}
+
+Report check(const Carrier& carrier, const Table& table) {
+  TableRun run{carrier, table};
+  const std::vector<TableEntry> all = entries(table);
+  for (std::size_t place = static_cast<std::size_t>(table.turn % table.share); place < all.size();
+       place += static_cast<std::size_t>(table.share))
+    run.add(all[place]);
+  run.finish();
+  return run.report();
+}
+
+Report check(GroupCoordinator& group, const Table& table,
+             std::function<void(const std::string&)> before) {
+  Carrier carrier{
+      .members = group.size(), .self = group.rank_in_group().value(), .before = std::move(before)};
+  carrier.run = [&](const Call& call) {
+    visit(call.out.type, [&]<class T>(std::type_identity<T>) { run_typed<T>(group, call); });
+  };
+  carrier.start = [&](const Call& call) -> std::function<void()> {
+    auto work = std::make_shared<Work>(detail::GroupAccess::start(group, call));
+    return [work] { work->wait(); };
+  };
+  return check(carrier, table);
+}
+
+}  // namespace rankmesh::conformance

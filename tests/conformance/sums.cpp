@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A program that checks a transport with the conformance kit. The transport carries all_reduce over
+// MPI, and makes a mistake that the environment names.
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <thread>
+
+#include "rankmesh/base/narrow_float.hpp"
+#include "rankmesh/conformance/conformance.hpp"
+#include "rankmesh/mpi/error.hpp"
+#include "rankmesh/transport/arithmetic.hpp"
+
+using namespace rankmesh;
+
+namespace {
+
+std::string mistake() {
+  const char* const text = std::getenv("MISTAKE");
+  return text == nullptr ? "" : text;
+}
+
+// Gathers the inputs of all members, and combines them in group order.
+class Sums final : public Transport {
+ public:
+  explicit Sums(const TransportGroup& group) : self_{group.self} {
+    mpi::check(MPI_Comm_dup(group.comm.native(), &comm_), "MPI_Comm_dup");
+    MPI_Comm_size(comm_, &size_);
+  }
+  ~Sums() override {
+    if (mpi::is_active()) MPI_Comm_free(&comm_);
+  }
+  [[nodiscard]] bool supports(const Call& call) const override {
+    return mistake() != "declines" && call.operation == Operation::all_reduce &&
+           call.reduction != ReduceOp::avg;
+  }
+  void run(const Call& call, Waiter&) override {
+    const auto bytes = static_cast<std::size_t>(call.out.count) * size_of(call.out.type);
+    std::vector<std::byte> all(bytes * static_cast<std::size_t>(size_) + 1);
+    mpi::check(MPI_Allgather(call.in.data, static_cast<int>(bytes), MPI_BYTE, all.data(),
+                             static_cast<int>(bytes), MPI_BYTE, comm_),
+               "MPI_Allgather");
+    for (int k = 1; k < size_; ++k)
+      combine(call.out.type, call.reduction, all.data(), all.data(),
+              all.data() + bytes * static_cast<std::size_t>(k), call.out.count);
+    if (mistake() == "throws") throw 7;
+    if (mistake() == "hangs") std::this_thread::sleep_for(std::chrono::minutes{10});
+    if (mistake() == "short" && bytes > 0) std::memcpy(call.out.data, all.data(), bytes - 1);
+    if (mistake() != "short" && bytes > 0) std::memcpy(call.out.data, all.data(), bytes);
+    if (mistake() == "wrong" && bytes > 0 && self_ == 1) *call.out.data ^= std::byte{1};
+    if (mistake() == "behind") call.out.data[bytes] = std::byte{0};
+  }
+
+ private:
+  RankInGroup self_;
+  MPI_Comm comm_ = MPI_COMM_NULL;
+  int size_ = 0;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return conformance::check_transport(argc, argv, "sums", [](const TransportGroup& group) {
+    return std::make_unique<Sums>(group);
+  });
+}
