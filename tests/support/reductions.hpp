@@ -2,7 +2,7 @@
 // The reference implementation of reductions.
 #pragma once
 
-#include "conformance/detail/plain_arithmetic.hpp"
+#include "../../lib/conformance/detail/plain_arithmetic.hpp"
 
 namespace rankmesh_test {
 
