@@ -75,18 +75,18 @@ mpi::Communicator create_bounded(const ControlPlane& control, std::uint64_t loss
   }
   std::thread watch = start_thread([creation, losses_before] {
     if (!is_over_in_time(*creation, losses_before))
-      mpi::end_job("rankmesh",
-                   "a rank was lost while MPI created a communicator with it, which never ends; with "
-                   "MPI_THREAD_MULTIPLE (mpi::ThreadLevel::multiple), this rank would survive",
-                   1);
+      mpi::end_job(
+          "rankmesh",
+          "a rank was lost while MPI created a communicator with it, which never ends; with "
+          "MPI_THREAD_MULTIPLE (mpi::ThreadLevel::multiple), this rank would survive",
+          1);
   });
   creation->run();
   watch.join();
   return creation->result();
 }
 
-GroupCommunicator make_communicator(const GroupDescription& group,
-                                    const ControlPlane& control) {
+GroupCommunicator make_communicator(const GroupDescription& group, const ControlPlane& control) {
   if (group.ranks.size() == 1) return {{}, mpi::CommunicatorView{MPI_COMM_SELF}};
   // The tag is one of those that every MPI supports. Groups that have the same tag do not meet,
   // because members create their common groups in the same order.

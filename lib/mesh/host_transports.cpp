@@ -57,9 +57,9 @@ HostTransports host_transports(const GroupDescription& group, const mpi::Communi
   else if (memory != nullptr)
     memory->carry_large_messages_by(*mpi);
   if (is_guarded)
-    mpi = std::make_unique<GuardedTransport>(std::move(mpi), guard.collectives, guard.messages,
-                                             options.deadline.has_value() ||
-                                                 options.survive.has_value() || memory == nullptr);
+    mpi = std::make_unique<GuardedTransport>(
+        std::move(mpi), guard.collectives, guard.messages,
+        options.deadline.has_value() || options.survive.has_value() || memory == nullptr);
   transports.list.push_back(std::move(mpi));
   if (memory != nullptr)
     transports.list.push_back(std::move(shared.transport));

@@ -29,8 +29,9 @@ using detail::LossWatch;
 
 LossWatch& watch_of(const detail::MeshState& state, const char* function) {
   if (state.control->losses == nullptr)
-    throw UsageError{fmt::format("{} is called on a mesh that does not survive lost ranks", function),
-                     "set MeshOptions::survive when you open the mesh"};
+    throw UsageError{
+        fmt::format("{} is called on a mesh that does not survive lost ranks", function),
+        "set MeshOptions::survive when you open the mesh"};
   return *state.control->losses;
 }
 
@@ -39,14 +40,15 @@ std::vector<Rank> members_of(const Shrunk& shrunk) {
   std::vector<Rank> members(static_cast<std::size_t>(shrunk.plan->world_size()));
   for (std::size_t old = 0; old < shrunk.new_rank.size(); ++old)
     if (shrunk.new_rank[old] >= 0)
-      members[static_cast<std::size_t>(shrunk.new_rank[old])] = Rank{static_cast<std::int64_t>(old)};
+      members[static_cast<std::size_t>(shrunk.new_rank[old])] =
+          Rank{static_cast<std::int64_t>(old)};
   return members;
 }
 
 // Waits for the other members of the next mesh in the memory of the node. MPI is not used, because
 // a rank may have died in it.
 void meet(detail::MeshState& state, std::uint64_t round, const std::vector<Rank>& members,
-          LossWatch::Meeting meeting) {
+          LossWatch::Gathering meeting) {
   LossWatch& watch = *state.control->losses;
   watch.come(round, meeting);
   const Deadline deadline = state.deadline();
@@ -95,8 +97,8 @@ std::unique_ptr<detail::MeshState> open_next(const detail::MeshState& state,
   MeshOptions options = state.options;
   options.reorder.clear();
   const detail::NextMesh next{plan, loss.step};
-  auto opened = detail::open_mesh(world.view().native(), std::move(options), text_of(plan),
-                                  [&] { return state.spec; }, &next);
+  auto opened = detail::open_mesh(
+      world.view().native(), std::move(options), text_of(plan), [&] { return state.spec; }, &next);
   world.free();
   return opened;
 }
@@ -117,8 +119,9 @@ void Mesh::commit(std::int64_t step) {
   const detail::CallLock lock{*state.runtime};
   state.control->throw_if_lost();
   if (step < 0 || step <= watch.step().value_or(-1))
-    throw UsageError{fmt::format("commit of step {} after step {}", step, watch.step().value_or(-1)),
-                     "number the steps in ascending order, from 0"};
+    throw UsageError{
+        fmt::format("commit of step {} after step {}", step, watch.step().value_or(-1)),
+        "number the steps in ascending order, from 0"};
   if (!watch.commit(step)) state.control->throw_if_result_of_loss();
   for (detail::FewPolls few{200}; few.next();) {
     if (watch.have_committed(step)) return;
@@ -129,9 +132,7 @@ void Mesh::commit(std::int64_t step) {
   state.control->monitor.wait([&] { return watch.have_committed(step); }, point, state.deadline());
 }
 
-std::optional<std::int64_t> Mesh::step() const {
-  return watch_of(state(), "step").step();
-}
+std::optional<std::int64_t> Mesh::step() const { return watch_of(state(), "step").step(); }
 
 std::optional<Mesh> Mesh::next() {
   detail::MeshState& state = open_state("next");
@@ -153,9 +154,9 @@ std::optional<Mesh> Mesh::next() {
     return std::nullopt;
   }
   const std::vector<Rank> members = members_of(shrunk);
-  meet(state, loss.round, members, LossWatch::Meeting::before);
+  meet(state, loss.round, members, LossWatch::Gathering::before);
   auto next = open_next(state, loss, *shrunk.plan, members);
-  meet(state, loss.round, members, LossWatch::Meeting::opened);
+  meet(state, loss.round, members, LossWatch::Gathering::opened);
   end_lost(state);
   return Mesh{std::move(next)};
 }

@@ -62,10 +62,9 @@ std::shared_ptr<ControlPlane> make_control(const mpi::CommunicatorView& world, L
                     description, control->placement.node_count()),
         "leave MeshOptions::survive empty, or open the mesh on one node"};
   const auto create = [&] {
-    return create_bounded(*control, control->losses_before,
-                          [world, reorder = options.reorder] {
-                            return communicator_of_mesh(world, reorder);
-                          });
+    return create_bounded(*control, control->losses_before, [world, reorder = options.reorder] {
+      return communicator_of_mesh(world, reorder);
+    });
   };
   if (options.survive) control->reserve = create();  // older than the others; see Mesh::next()
   control->move_to(create(), names);
@@ -258,8 +257,7 @@ std::unique_ptr<MeshState> make_state(LocalPlan local, MeshOptions options,
 
 std::unique_ptr<MeshState> open_mesh(MPI_Comm comm, MeshOptions options,
                                      const std::string& description,
-                                     const std::function<MeshSpec()>& parse,
-                                     const NextMesh* next) {
+                                     const std::function<MeshSpec()>& parse, const NextMesh* next) {
   const mpi::CommunicatorView world{comm};
   LocalPlan local =
       plan_locally(world.size(), options, parse, next == nullptr ? nullptr : &next->plan);

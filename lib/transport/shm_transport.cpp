@@ -167,8 +167,7 @@ void ShmTransport::poll_unrecorded(shm::Progress& progress, const Call& call, Wa
 
 // The waiter finds out whether the group has ended because ranks are lost.
 void ShmTransport::throw_if_ended_in(const Call& call, Waiter& waiter) {
-  if (engine_.is_halted())
-    waiter.wait(call, calls() + 1, [&]() -> bool { end_early(); }, {});
+  if (engine_.is_halted()) waiter.wait(call, calls() + 1, [&]() -> bool { end_early(); }, {});
 }
 
 // Waits for an operation that has begun: spins, then yields the core, then waits through the

@@ -12,6 +12,7 @@
 #include <fmt/ranges.h>
 
 #include "base/detail/patience.hpp"
+#include "base/detail/text.hpp"
 #include "detail/open_parts.hpp"
 #include "detail/progress.hpp"
 #include "mpi/detail/unfinished.hpp"
@@ -37,20 +38,23 @@ std::int64_t begin_in(std::uint64_t word) {
 
 // The fate of a rank: the last round in which it was looked at, and whether it was lost in it.
 constexpr std::uint64_t lost = 1;
-std::uint64_t fate_of(std::uint64_t round, bool is_lost) { return round << 1 | (is_lost ? lost : 0); }
+std::uint64_t fate_of(std::uint64_t round, bool is_lost) {
+  return round << 1 | (is_lost ? lost : 0);
+}
 
 // The committed step of a rank: 1 + the step, and whether it can change no more.
 constexpr std::uint64_t frozen = 1;
 std::uint64_t committed(std::int64_t step) { return (static_cast<std::uint64_t>(step) + 1) << 1; }
 
-// Calls of meshes that have lost no rank themselves throw the error of the last one that has.
-struct LastLoss {
+// The meshes that have lost ranks. They are kept: others throw the error of the last one.
+struct LostMeshes {
   std::mutex mutex;
-  std::shared_ptr<const LossWatch> watch;
+  std::vector<std::shared_ptr<const LossWatch>> watches;
 };
-LastLoss& last_loss() {
-  static auto* const last = new LastLoss;  // meshes may be destroyed after the objects of all files
-  return *last;
+LostMeshes& lost_meshes() {
+  static auto* const all =
+      new LostMeshes;  // meshes may be destroyed after the objects of all files
+  return *all;
 }
 
 }  // namespace
@@ -108,10 +112,11 @@ void LossWatch::notice() {
   if (before >= round || !noticed_.compare_exchange_strong(before, round)) return;
   mpi::record_loss();
   {
-    LastLoss& last = last_loss();
-    const std::lock_guard lock{last.mutex};
+    const std::lock_guard lock{lost_meshes().mutex};
     // Null if another thread is about to destroy the mesh.
-    if (auto self = weak_from_this().lock()) last.watch = std::move(self);
+    auto self = weak_from_this().lock();
+    if (self == nullptr) return;
+    lost_meshes().watches.push_back(std::move(self));
   }
   ++rounds_seen;
   leave_fast_path();
@@ -159,11 +164,12 @@ LossWatch::Loss LossWatch::decide() const {
 void LossWatch::raise_own() const {
   const Loss loss = decide();
   const auto names = loss.ranks | std::views::transform(names_);
-  const std::string step = loss.step ? fmt::format("all survivors have committed step {}", *loss.step)
-                                     : std::string{"no step is committed"};
-  throw LostRanks{fmt::format("{} of the mesh {} {} lost: {}; {}",
-                              loss.ranks.size() == 1 ? "a rank" : "ranks", mesh_,
-                              loss.ranks.size() == 1 ? "is" : "are", fmt::join(names, ", "), step),
+  const std::string step = loss.step
+                               ? fmt::format("all survivors have committed step {}", *loss.step)
+                               : std::string{"no step is committed"};
+  throw LostRanks{fmt::format("the mesh {} has lost {}: {}; {}", mesh_,
+                              count_text(static_cast<std::int64_t>(loss.ranks.size()), "rank"),
+                              fmt::join(names, ", "), step),
                   hint_after_loss, loss.ranks, loss.step};
 }
 
@@ -171,8 +177,8 @@ void LossWatch::raise(const LossWatch* own) {
   if (own != nullptr && own->round() != 0) own->raise_own();
   std::shared_ptr<const LossWatch> last;
   {
-    const std::lock_guard lock{last_loss().mutex};
-    last = last_loss().watch;
+    const std::lock_guard lock{lost_meshes().mutex};
+    last = lost_meshes().watches.back();
   }
   last->raise_own();
 }
@@ -197,12 +203,12 @@ bool LossWatch::have_committed(std::int64_t step) const {
   return true;
 }
 
-void LossWatch::come(std::uint64_t round, Meeting meeting) {
+void LossWatch::come(std::uint64_t round, Gathering meeting) {
   board_->own().met = round << 1 | static_cast<std::uint64_t>(meeting);
 }
 
 std::vector<Rank> LossWatch::missing(std::uint64_t round, const std::vector<Rank>& ranks,
-                                     Meeting meeting) const {
+                                     Gathering meeting) const {
   std::vector<Rank> missing;
   for (const Rank rank : ranks)
     if (board_->area(board_->index_of(rank).value()).met <
@@ -211,7 +217,7 @@ std::vector<Rank> LossWatch::missing(std::uint64_t round, const std::vector<Rank
   return missing;
 }
 
-bool LossWatch::have_met(std::uint64_t round, const std::vector<Rank>& ranks, Meeting meeting) {
+bool LossWatch::have_met(std::uint64_t round, const std::vector<Rank>& ranks, Gathering meeting) {
   std::uint64_t word = board_->losses();
   if (round_in(word) != round) return false;
   if ((word & over) != 0) return true;
@@ -220,7 +226,7 @@ bool LossWatch::have_met(std::uint64_t round, const std::vector<Rank>& ranks, Me
     if (const std::size_t slot = board_->index_of(rank).value(); board_->is_gone(slot))
       begin_round_for(slot, word);
   if (!others.empty()) return false;
-  if (meeting == Meeting::before) return true;
+  if (meeting == Gathering::before) return true;
   return board_->losses().compare_exchange_strong(word, word | over) ||
          (round_in(word) == round && (word & over) != 0);
 }

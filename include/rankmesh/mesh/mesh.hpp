@@ -306,8 +306,9 @@ class RANKMESH_API Mesh : public MeshNearMisses {
   /// LostRanks::step().
   /// @throws TimeoutError if some ranks do not commit a step.
   void commit(std::int64_t step);
-  /// Returns the step that this rank has committed last, in this mesh or in those before it; nothing
-  /// if there is none. A mesh that next() has returned begins with LostRanks::step(). Local.
+  /// Returns the step that this rank has committed last, in this mesh or in those before it;
+  /// nothing if there is none. A mesh that next() has returned begins with LostRanks::step().
+  /// Local.
   /// @throws UsageError if the mesh has no option `survive`.
   [[nodiscard]] std::optional<std::int64_t> step() const;
   /// Opens the mesh of the survivors after a call has thrown LostRanks, with the plan of shrink()

@@ -40,7 +40,7 @@ struct Patience {
   // Lost ranks.
   Duration settle{0.05};      ///< The ranks of a node die one after another.
   Duration deaths{0.05};      ///< Between two looks for them.
-  Duration creation{0.3};     ///< Of a communicator, after a rank was lost; see create_bounded().
+  Duration creation{0.1};     ///< Of a communicator, after a rank was lost; see create_bounded().
   Duration survivors_end{5};  ///< For the ranks of a job that may survive, before MPI_Finalize.
 
   // Devices.

@@ -69,16 +69,17 @@ class RANKMESH_API LossWatch : public std::enable_shared_from_this<LossWatch> {
   [[nodiscard]] bool have_committed(std::int64_t step) const;
 
   /// Where survivors meet before they create the next mesh, and when they have opened it.
-  enum class Meeting : std::uint8_t { before, opened };
+  enum class Gathering : std::uint8_t { before, opened };
   /// Says that this rank has come to a meeting of a round.
-  void come(std::uint64_t round, Meeting meeting);
+  void come(std::uint64_t round, Gathering meeting);
   /// Returns whether these ranks have met. Looks for their deaths, too. The second meeting ends the
   /// watch on all of them at once: afterwards no round begins.
-  [[nodiscard]] bool have_met(std::uint64_t round, const std::vector<Rank>& ranks, Meeting meeting);
+  [[nodiscard]] bool have_met(std::uint64_t round, const std::vector<Rank>& ranks,
+                              Gathering meeting);
 
   /// Returns those of these ranks that have not come.
   [[nodiscard]] std::vector<Rank> missing(std::uint64_t round, const std::vector<Rank>& ranks,
-                                          Meeting meeting) const;
+                                          Gathering meeting) const;
 
  private:
   LossWatch(std::shared_ptr<NodeBoard> board, RankNames names, std::string mesh)

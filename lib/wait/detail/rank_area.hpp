@@ -178,7 +178,7 @@ struct alignas(128) RankArea {
   std::atomic<std::uint64_t> circle_finder{0};
 
   // See LossWatch. Others write the first two, too.
-  std::atomic<std::uint64_t> fate{0};  ///< Whether the rank is lost, as its node has decided.
+  std::atomic<std::uint64_t> fate{0};       ///< Whether the rank is lost, as its node has decided.
   std::atomic<std::uint64_t> committed{0};  ///< The step that the rank has committed.
   std::atomic<std::uint64_t> met{0};        ///< Where the rank waits for the other survivors.
 
