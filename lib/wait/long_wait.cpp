@@ -10,6 +10,7 @@
 #include "base/detail/patience.hpp"
 #include "detail/control_plane.hpp"
 #include "detail/open_parts.hpp"
+#include "mpi/detail/translated_ranks.hpp"
 
 namespace rankmesh::detail {
 namespace {
@@ -72,7 +73,7 @@ void LongWait::begin() {
   next_check_ = next_deadlock_check_ = begin_ + check_interval();
   if (state_.control == nullptr) return;
   next_stall_ = state_.control->stall.count();
-  published_.emplace(state_.board(), wait_of_point());
+  published_.emplace(state_.board(), wait_of_point(), ranks_elsewhere());
   if (state_.board() == nullptr) return;
   for (const int member : point_.members)
     if (member != state_.comm.rank() && state_.board()->index_of(state_.in_mesh(member)))
@@ -83,6 +84,21 @@ record::Wait LongWait::wait_of_point() const {
   record::Wait wait{.text = point_.activity, .point = point_.key};
   if (!point_.is_call) wait.ranks = RankSet::of(state_.in_mesh(point_.members));
   return wait;
+}
+
+// The members of this wait in the other meshes of this process. A mesh that is being opened has no
+// record yet, so only those of other meshes can say for whom this rank waits.
+PublishedWait::RanksElsewhere LongWait::ranks_elsewhere() const {
+  PublishedWait::RanksElsewhere elsewhere;
+  OpenParts<MonitorState>::instance().for_each([&](const MonitorState& other) {
+    if (&other == &state_ || other.board() == nullptr) return;
+    std::vector<Rank> ranks;
+    for (const int member : mpi::translated_ranks(state_.comm, point_.members, other.comm))
+      if (member != MPI_UNDEFINED) ranks.push_back(other.in_mesh(member));
+    std::ranges::sort(ranks);
+    elsewhere[other.board()] = RankSet::of(ranks);
+  });
+  return elsewhere;
 }
 
 // Asks all members that are not on the board of this node.

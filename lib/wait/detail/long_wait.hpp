@@ -48,6 +48,7 @@ class LongWait {
 
   void begin();
   [[nodiscard]] record::Wait wait_of_point() const;
+  [[nodiscard]] PublishedWait::RanksElsewhere ranks_elsewhere() const;
   void ask(Seconds grace);
   void receive_answers();
   void hear();
