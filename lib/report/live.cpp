@@ -58,7 +58,6 @@ std::vector<std::pair<std::string, std::vector<Rank>>> detail::nccl_groups(const
   return groups;
 }
 
-// Ranks and processes are in the order of the local ranks.
 std::string detail::nodes_text(const LiveFacts& live) {
   std::vector<std::vector<Rank>> ranks(static_cast<std::size_t>(live.placement.node_count()));
   std::vector<std::vector<Rank>> processes(ranks.size());
@@ -66,6 +65,11 @@ std::string detail::nodes_text(const LiveFacts& live) {
     const auto node = static_cast<std::size_t>(live.placement.node(r));
     ranks[node].push_back(r);
     processes[node].push_back(live.process_ids.at(static_cast<std::size_t>(r)));
+  }
+  for (std::vector<Rank>& list : processes) {  // equal in containers of one node
+    std::ranges::sort(list);
+    const auto repeated = std::ranges::unique(list);
+    list.erase(repeated.begin(), repeated.end());
   }
   std::string text;
   const std::size_t shown = std::min(max_nodes, ranks.size());

@@ -16,6 +16,8 @@ ROWS = [
     ("a function of the program against a built-in reduction", ["function_*"]),
     ("a function of the program that is `Commutative` on one rank", ["commutative_*"]),
     ("a function of the program that throws, or that uses its mesh", ["throwing_*"]),
+    ("too little memory for a call", ["memory_*"]),
+    ("a wrong number of counts", ["counts_*"]),
     ("a rank comes after the others have given up", ["late_*"]),
     ("another root", ["root_*"]),
     ("another collective", ["all_reduce_*", "broadcast_reduce", "gather_scatter"]),
@@ -37,10 +39,14 @@ ROWS = [
     ("a message that nobody receives", ["send_extra*"]),
     ("a receive that is cancelled (no mistake)", ["recv_cancelled"]),
     ("a message meets a collective", ["send_all_reduce", "recv_all_reduce"]),
-    ("dynamic groups: other lists, or a rank does not come", ["new_group_*"]),
+    ("dynamic groups: other lists or names, or a rank does not come", ["new_group_*"]),
     ("dynamic groups: other calls, or closed early", ["group_*"]),
     ("other maps, orders or widths of experts", ["expert_*"]),
-    ("objects with other roots or functions", ["object_*"]),
+    ("objects with other roots or functions, or bytes that are no object", ["object_*"]),
+    ("checkpoints with other tensors, options or folders", ["checkpoint_name", "checkpoint_o*", "checkpoint_n*",
+                                                            "checkpoint_s*", "checkpoint_type", "checkpoint_f*",
+                                                            "checkpoint_load"]),
+    ("two jobs that save into one folder; a file of the user", ["checkpoint_t*", "checkpoint_latest"]),
     ("buckets with other buffers, orders or sizes", ["bucket_*"]),
     ("`Lockstep` with other options or steps", ["lockstep_*"]),
     ("`ControlQueue` with other options, or without a message", ["queue_*"]),
@@ -74,7 +80,8 @@ def example(verdicts, kinds):
     texts = [verdict.text for cell, verdict in verdicts.items() if cell.kind in kinds and verdict.is_right and verdict.text]
     if not texts:
         return ""
-    text = " ".join(min(texts, key=len).split()).replace("|", "\\|")
+    lines = [line.strip() for line in min(texts, key=len).split("\n")]
+    text = "; ".join(filter(None, lines)).replace(":; ", ": ").replace("|", "\\|")
     return f"`{text if len(text) <= 300 else text[:297] + '...'}`"
 
 
