@@ -35,7 +35,8 @@ bool is_same(const Words& maxima, std::size_t i) { return maxima[2 * i] == ~maxi
 
 // Returns the first entry that differs; the first one if none does, and nothing if no member has
 // entries. Entries that a member lacks differ.
-std::optional<std::size_t> first_difference(GroupCoordinator& group, const std::vector<std::string>& entries) {
+std::optional<std::size_t> first_difference(GroupCoordinator& group,
+                                            const std::vector<std::string>& entries) {
   Words longest{std::ssize(entries)};
   all_reduce_max(group, longest);
   const auto count = static_cast<std::size_t>(longest[0]);

@@ -38,7 +38,7 @@ detail::Arguments arguments_of(std::string_view function, const GroupCoordinator
   const std::string capacity =
       options.capacity ? fmt::format("capacity {}", *options.capacity) : "no capacity";
   detail::Arguments arguments{
-      fmt::format("{} over '{}'", function, group.name()),
+      fmt::format("ExpertDispatcher{} over '{}'", function, group.name()),
       {fmt::format("{} experts in {} slots, alignment {}, {}", map.experts(), map.slots(),
                    options.alignment, capacity)}};
   for (const std::int32_t expert : map.physical_to_logical())
@@ -63,7 +63,7 @@ void verify_agreement(std::string_view function, GroupCoordinator& group, const 
 ExpertDispatcher::ExpertDispatcher(GroupCoordinator& group, ExpertMap map,
                                    ExpertDispatcherOptions options)
     : state_{new State{.group = group, .map = std::move(map), .options = options}} {
-  verify_agreement("ExpertDispatcher", group, state_->map, options);
+  verify_agreement("", group, state_->map, options);
 }
 ExpertDispatcher::~ExpertDispatcher() = default;
 ExpertDispatcher::ExpertDispatcher(ExpertDispatcher&&) noexcept = default;
@@ -72,7 +72,7 @@ ExpertDispatcher& ExpertDispatcher::operator=(ExpertDispatcher&&) noexcept = def
 const ExpertMap& ExpertDispatcher::map() const { return state_->map; }
 
 void ExpertDispatcher::set_map(ExpertMap map) {
-  verify_agreement("ExpertDispatcher::set_map", state_->group, map, state_->options);
+  verify_agreement("::set_map", state_->group, map, state_->options);
   state_->map = std::move(map);
 }
 

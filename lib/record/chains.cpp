@@ -26,7 +26,7 @@ constexpr Time suspicious_wait = 10'000'000'000;
 // Ranks that wait for no other rank, and that do the same or for which the same ranks wait.
 struct Roots {
   std::vector<std::size_t> nodes;
-  std::vector<std::vector<std::size_t>> camps;            // those that do the same
+  std::vector<std::vector<std::size_t>> camps;           // those that do the same
   Finding::Severity severity = Finding::Severity::note;  // the worst one
   WaitGraph::Waiters waiters;
 };
@@ -60,11 +60,12 @@ std::string camp_text(const Evidence& evidence, const std::vector<std::size_t>& 
   const bool is_mixed = std::ranges::any_of(camp, [&](std::size_t node) {
     return job.record(node).process != job.record(first).process;
   });
-  return fmt::format("; {} {}{}{}{}", name_ranks(job, camp),
-                     doing(job.record(first), blocked_call(evidence, first), camp.size() > 1,
-                           is_mixed ? std::optional{Process::unknown} : std::nullopt),
-                     since_text(job, camp, evidence.graph.nodes[first].activity != Activity::outside), mark_text(job, camp),
-                     reason_text(evidence, first));
+  return fmt::format(
+      "; {} {}{}{}{}", name_ranks(job, camp),
+      doing(job.record(first), blocked_call(evidence, first), camp.size() > 1,
+            is_mixed ? std::optional{Process::unknown} : std::nullopt),
+      since_text(job, camp, evidence.graph.nodes[first].activity != Activity::outside),
+      mark_text(job, camp), reason_text(evidence, first));
 }
 
 // The nodes for which other nodes wait, and which themselves wait for no other node.
@@ -210,7 +211,8 @@ Finding chain_finding(const Evidence& evidence, Roots& roots) {
 
 // Ranks that do the same belong together. So do ranks outside rankmesh for which the same ranks
 // wait: they may be in one call of MPI, such as the program's own MPI_Barrier.
-std::vector<Roots> groups_of_roots(const Evidence& evidence, const std::vector<std::size_t>& nodes) {
+std::vector<Roots> groups_of_roots(const Evidence& evidence,
+                                   const std::vector<std::size_t>& nodes) {
   std::map<std::string, std::vector<std::size_t>> by_text;
   for (const std::size_t node : nodes)
     by_text[is_outside(evidence, node)

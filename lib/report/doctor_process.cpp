@@ -229,7 +229,8 @@ std::vector<Found> find_little_shared_memory(const Examination& job) {
 std::vector<Found> find_no_shared_memory(const Examination& job) {
   return of_each(by_node(job), [](const auto& node) {
     Members members = node.second;
-    std::erase_if(members, [](const RankFacts* facts) { return facts->why_no_shared_memory.empty(); });
+    std::erase_if(members,
+                  [](const RankFacts* facts) { return facts->why_no_shared_memory.empty(); });
     return of_members(members, [](const Members& some) {
       return fmt::format("the ranks of host {} share no memory: {}", some.front()->host,
                          some.front()->why_no_shared_memory);
@@ -335,7 +336,8 @@ constexpr Rule rules[] = {
      "let the processes of a node see each other: start all ranks in one container, or containers "
      "with --ipc=host --pid=host, and let them be processes of one user",
      find_no_shared_memory},
-    {"settings", error, "no rank can open a mesh as long as a variable has such a value on any rank",
+    {"settings", error,
+     "no rank can open a mesh as long as a variable has such a value on any rank",
      "correct the variable, or unset it", find_wrong_settings},
     {"setting-names", warning, "a variable that rankmesh does not know has no effect",
      "correct the name in the job script", find_misspelt_settings},

@@ -80,8 +80,8 @@ std::string detail::nodes_text(const LiveFacts& live) {
   if (ranks.size() > shown) text += fmt::format("  ... and {} more nodes\n", ranks.size() - shown);
   for (std::size_t n = 0; n < live.why_no_shared_memory.size(); ++n)
     if (const std::string& why = live.why_no_shared_memory[n]; !why.empty())
-      text += fmt::format("  the ranks of n{} share no memory, so groups inside it use MPI: {}\n", n,
-                          why);
+      text += fmt::format("  the ranks of n{} share no memory, so groups inside it use MPI: {}\n",
+                          n, why);
   return text + phases_text(live) + nccl_text(live);
 }
 

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/detail/launched.hpp"
 #include "base/detail/patience.hpp"
 #include "detail/control_plane.hpp"
 #include "detail/open_parts.hpp"
@@ -105,6 +106,7 @@ PublishedWait::RanksElsewhere LongWait::ranks_elsewhere() const {
 void LongWait::ask(Seconds grace) {
   std::vector<StatusOfRank> before;  // members that do not answer again may still do this
   if (inquiry_) before = std::move(inquiry_->answers);
+  launched_.clear();
   inquiry_ = Inquiry{++state_.questions, Deadline{grace}, {}, std::move(before)};
   for (const int member : point_.members)
     if (member != state_.comm.rank() && std::ranges::find(local_, member) == local_.end())
@@ -137,9 +139,20 @@ void LongWait::hear() {
 
 bool LongWait::is_answered() const { return inquiry_->silent.empty() || inquiry_->grace.passed(); }
 
+// While the first mesh is opened, the ranks share no memory yet. Then only the system can say that
+// a silent rank is stopped or has ended.
 RankStatus LongWait::status_of(int member) const {
   if (auto status = state_.look(member)) return *status;
-  return inquiry_ ? status_in(inquiry_->answers, member) : RankStatus{};
+  RankStatus status = inquiry_ ? status_in(inquiry_->answers, member) : RankStatus{};
+  if (status.kind != RankStatus::Kind::silent || state_.board() != nullptr) return status;
+  const mpi::CommunicatorView world{MPI_COMM_WORLD};
+  const int number = mpi::translated_ranks(state_.comm, {&member, 1}, world).front();
+  if (launched_.empty()) launched_ = states_of_launched();
+  const auto process = launched_.find(number);
+  if (process == launched_.end()) return status;
+  if (process->second == ProcessState::stopped) status.kind = RankStatus::Kind::stopped;
+  if (process->second == ProcessState::ended) status.kind = RankStatus::Kind::ended;
+  return status;
 }
 
 bool LongWait::is_present(const RankStatus& status) const {

@@ -35,7 +35,9 @@ class Folder {
   }
   Folder(const Folder&) = delete;
   Folder& operator=(const Folder&) = delete;
-  [[nodiscard]] std::string path(const std::string& name = {}) const { return name.empty() ? path_ : path_ / name; }
+  [[nodiscard]] std::string path(const std::string& name = {}) const {
+    return name.empty() ? path_ : path_ / name;
+  }
 
  private:
   bool is_owner_;

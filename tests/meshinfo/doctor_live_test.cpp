@@ -116,9 +116,10 @@ TEST_CASE("a variable that differs on one rank") {
 
 TEST_CASE("values and names of variables of rankmesh") {
   const Scratch scratch;
-  const auto report = parsed(with_one_ill(scratch, 2, 1,
-                                          "export RANKMESH_CHECK=maybe RANKMESH_ROUTES=tp.nosuch=shm "
-                                          "RANKMESH_DEADLNE=3"));
+  const auto report =
+      parsed(with_one_ill(scratch, 2, 1,
+                          "export RANKMESH_CHECK=maybe RANKMESH_ROUTES=tp.nosuch=shm "
+                          "RANKMESH_DEADLNE=3"));
   CHECK(finding_in(report, "settings")["ranks"] == "1");
   const std::string what = finding_in(report, "settings")["what"].get<std::string>();
   CHECK_CONTAINS(what, "RANKMESH_CHECK must be 0 or 1, got 'maybe'");

@@ -81,11 +81,10 @@ void hang(Mesh& mesh, const std::string& reason) {
     mesh["tp"].recv(std::span{gradients}.first(4), RankInGroup{1}, 23);
   if (reason == "move") move(mesh["world"], rank != 3);
   if (reason == "save" && rank != 3) save(mesh["world"]);
-  const volatile bool computes = (reason == "loop" && rank == 2) ||
-                                 (reason == "new_group" && rank == 3) ||
-                                 (reason == "second" && rank == 0) ||
-                                 (reason == "tag" && rank == 1) ||
-                                 ((reason == "move" || reason == "save") && rank == 3);
+  const volatile bool computes =
+      (reason == "loop" && rank == 2) || (reason == "new_group" && rank == 3) ||
+      (reason == "second" && rank == 0) || (reason == "tag" && rank == 1) ||
+      ((reason == "move" || reason == "save") && rank == 3);
   while (computes) {
   }
   step(mesh);

@@ -66,7 +66,8 @@ const std::vector<Mistake> mistakes = {
      "the ranks of host h1 share no memory: rank 2 cannot open the file"},
     {"settings",
      [](Facts& job) {
-       job[4].wrong_settings = "the environment variable RANKMESH_CHECK must be 0 or 1, got 'maybe'";
+       job[4].wrong_settings =
+           "the environment variable RANKMESH_CHECK must be 0 or 1, got 'maybe'";
      },
      {4},
      "RANKMESH_CHECK must be 0 or 1, got 'maybe'"},
