@@ -26,7 +26,7 @@ ROWS = [
     ("the operations of two groups in another order", ["order_cycle", "order_equal_*", "order_duplicate"]),
     ("one rank of a square in another order (no mistake)", ["order_one_rank"]),
     ("two meshes in another order", ["order_two_meshes", "order_close", "order_open"]),
-    ("close() while others still call", ["early_close"]),
+    ("close() while others still call", ["early_close*"]),
     ("another call behind an asynchronous one", ["behind_async"]),
     ("`_async` on one rank, blocking on another", ["async_*"]),
     ("in place on one rank", ["in_place_*"]),
