@@ -1,6 +1,7 @@
 """Writes the table of docs/faults.md (scripts/fault-matrix --write)."""
 import collections
 import fnmatch
+import re
 
 BEGIN = "<!-- written by scripts/fault-matrix --write docs/faults.md -->\n"
 END = "<!-- end of what scripts/fault-matrix writes -->\n"
@@ -49,7 +50,7 @@ ROWS = [
     ("two jobs that save into one folder; a file of the user", ["checkpoint_t*", "checkpoint_latest"]),
     ("buckets with other buffers, orders or sizes", ["bucket_*"]),
     ("`Lockstep` with other options or steps", ["lockstep_*"]),
-    ("`ControlQueue` with other options, or without a message", ["queue_*"]),
+    ("`ControlQueue` with other options, or a message that is not written or not read", ["queue_*"]),
 ]
 
 
@@ -82,6 +83,7 @@ def example(verdicts, kinds):
         return ""
     lines = [line.strip() for line in min(texts, key=len).split("\n")]
     text = "; ".join(filter(None, lines)).replace(":; ", ": ").replace("|", "\\|")
+    text = re.sub(r"/\S*/checkpoints-\d+", "/scratch", text)
     return f"`{text if len(text) <= 300 else text[:297] + '...'}`"
 
 
