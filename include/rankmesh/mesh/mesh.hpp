@@ -121,6 +121,9 @@ class RANKMESH_API Mesh : public MeshNearMisses {
   [[nodiscard]] std::optional<int> device() const;
   /// Returns the reason why the mesh has no devices. The text is empty if the mesh has devices.
   [[nodiscard]] const std::string& why_no_device() const;
+  /// Returns the reason why the ranks of this rank's node share no memory; groups inside the node
+  /// then use MPI. The text is empty if they share memory, or if no other rank is on the node.
+  [[nodiscard]] std::string why_no_shared_memory() const;
   /// Returns the node of every rank. The constructor discovers the nodes once.
   [[nodiscard]] const Placement& placement() const;
 
