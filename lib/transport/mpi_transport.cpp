@@ -12,6 +12,7 @@
 #include "detail/mpi_message.hpp"
 #include "detail/published_call.hpp"
 #include "detail/reduce_kernels.hpp"
+#include "detail/staged_call.hpp"
 #include "detail/wrong_length.hpp"
 #include "mpi/detail/returned_errors.hpp"
 #include "rankmesh/mpi/error.hpp"
@@ -167,6 +168,13 @@ std::optional<std::int64_t> MpiTransport::arrived(RankInGroup from, int tag) {
 }
 
 std::unique_ptr<Pending> MpiTransport::start(const Call& call) {
+  if (!polls_) return start_in_place(call);
+  return std::make_unique<detail::StagedCall>(
+      call, RankInGroup{comm_.rank()}, comm_.size(),
+      [this](const Call& staged) { return start_in_place(staged); });
+}
+
+std::unique_ptr<Pending> MpiTransport::start_in_place(const Call& call) {
   mpi::require_not_finalised();
   if (is_point_to_point(call.operation))
     return std::make_unique<detail::MpiMessage>(call, comm_, largest_count_, is_foreign_);

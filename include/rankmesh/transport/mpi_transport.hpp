@@ -33,7 +33,9 @@ class RANKMESH_API MpiTransport final : public Transport {
   ///                       Tests set a small value.
   /// @param calls  Where the collectives of the group are counted, if nothing else counts those of
   ///               this transport; null otherwise.
-  /// @param polls  Whether run() calls the non-blocking functions, too, and polls.
+  /// @param polls  Whether run() calls the non-blocking functions, too, and polls. All operations
+  ///               then use copies of the buffers, so that the memory of an operation that never
+  ///               ends can be left behind.
   explicit MpiTransport(const mpi::CommunicatorView& comm,
                         std::int64_t largest_count = default_largest_count,
                         std::uint64_t* calls = nullptr, bool polls = false);
@@ -53,6 +55,7 @@ class RANKMESH_API MpiTransport final : public Transport {
   std::uint64_t count(const Call& call);
   void carry(const Call& call);
   void run_polled(const Call& call, Waiter& waiter);
+  std::unique_ptr<Pending> start_in_place(const Call& call);
 
   std::uint64_t* calls_;
   mpi::CommunicatorView comm_;
