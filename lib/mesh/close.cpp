@@ -327,6 +327,7 @@ void Mesh::close() {
     keep_failure(failure, [&] {
       detail::compare_messages(state.connections, control, control.comm(), messages_point(control));
     });
+  if (control.losses != nullptr) mpi::record_companions(control.losses->processes());
   control.leave(detail::Presence::closed);
   state.runtime->device_calls.look();
   state.runtime->device_calls.clear();
@@ -343,7 +344,8 @@ void Mesh::close() {
   state.shared->close();
   control.close();
   state.mark.close();
-  if (failure != nullptr) std::rethrow_exception(failure);
+  // All ranks have come, so the mesh is closed: a loss after that concerns nobody.
+  if (failure != nullptr && !control.is_lost()) std::rethrow_exception(failure);
 }
 
 void Mesh::abort() {

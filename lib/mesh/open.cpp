@@ -118,7 +118,8 @@ std::shared_ptr<NodeBoard> open_board(NodeSegment segment, const ControlPlane& c
 
 // Shares the memory of the node: opens the board in it, and makes what gives groups their memory.
 std::unique_ptr<SharedMemoryBackend> share_memory(const std::shared_ptr<ControlPlane>& control,
-                                                  const MeshPlan& plan, const Settings& settings) {
+                                                  const MeshPlan& plan, const Settings& settings,
+                                                  bool may_survive) {
   const std::size_t ranks = ranks_of_node(*control).size();
   SegmentLayout layout{plan, ranks};
   std::shared_ptr<NodeMemory> memory;
@@ -129,7 +130,7 @@ std::unique_ptr<SharedMemoryBackend> share_memory(const std::shared_ptr<ControlP
   // Try to read the memory of the others now. Their results arrive while the board is opened.
   if (segments[1].segment) (void)memory->advance();
   control->open_board(open_board(std::move(segments[0]), *control),
-                      settings.watchdog.value_or(true));
+                      may_survive || settings.watchdog.value_or(true));
   return std::make_unique<SharedMemoryBackend>(std::move(layout), std::move(segments[1]),
                                                std::move(memory), control);
 }
@@ -211,7 +212,7 @@ std::unique_ptr<MeshState> make_state(LocalPlan local, MeshOptions options,
   control->open_record(
       open_record(*control, plan, description, local.settings, names_of_transports(options)));
   relate_clocks(*control);
-  auto shared = share_memory(control, plan, local.settings);
+  auto shared = share_memory(control, plan, local.settings, options.survive.has_value());
   watch_losses(*control, options, description, next == nullptr ? std::nullopt : next->step);
   warn_of_misspelt(*control);
   warn_of_other_machine(*control, *local.routes);

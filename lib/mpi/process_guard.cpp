@@ -14,7 +14,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "base/detail/patience.hpp"
 #include "detail/job_end.hpp"
 #include "detail/unfinished.hpp"
 #include "rankmesh/mpi/error.hpp"
@@ -112,11 +111,11 @@ void finalize_together() {
   MPI_Request all_come = MPI_REQUEST_NULL;
   MPI_Ibarrier(MPI_COMM_WORLD, &all_come);
   constexpr int hasty_tests = 1000;
+  constexpr int tests_per_look = 100;
   int is_done = 0;
-  const Deadline end{rankmesh::detail::patience().survivors_end};
   for (int tests = 0;
        MPI_Test(&all_come, &is_done, MPI_STATUS_IGNORE) == MPI_SUCCESS && is_done == 0; ++tests) {
-    if (is_survivor() && end.passed()) return;  // a rank has ended meanwhile
+    if (tests % tests_per_look == 0 && has_companion_ended()) return;
     usleep(tests < hasty_tests ? 0 : 1000);
   }
   MPI_Finalize();

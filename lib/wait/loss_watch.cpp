@@ -203,6 +203,16 @@ bool LossWatch::have_committed(std::int64_t step) const {
   return true;
 }
 
+std::vector<std::int64_t> LossWatch::processes() const {
+  std::vector<std::int64_t> processes;
+  for (std::size_t slot = 0; slot < board_->ranks().size(); ++slot) {
+    const ProcessIdentity process = board_->area(slot).identity();
+    if (process.process != 0 && process.pid_namespace == board_->own().process.pid_namespace)
+      processes.push_back(process.process);
+  }
+  return processes;
+}
+
 void LossWatch::come(std::uint64_t round, Gathering meeting) {
   board_->own().met = round << 1 | static_cast<std::uint64_t>(meeting);
 }

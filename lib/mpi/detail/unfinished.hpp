@@ -44,6 +44,11 @@ void record_requests(const std::vector<MPI_Request>& requests) noexcept;
 /// end no longer ends the job.
 void record_survivor() noexcept;
 [[nodiscard]] bool is_survivor() noexcept;
+/// Records the processes of a mesh that may survive, when it is closed: they still have to come to
+/// MPI_Finalize.
+void record_companions(const std::vector<std::int64_t>& processes) noexcept;
+/// Returns whether one of them has ended.
+[[nodiscard]] bool has_companion_ended() noexcept;
 /// Records that ranks are lost, without which MPI is not finalised.
 void record_loss() noexcept;
 [[nodiscard]] bool has_loss() noexcept;

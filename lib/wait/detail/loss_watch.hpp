@@ -68,6 +68,9 @@ class RANKMESH_API LossWatch : public std::enable_shared_from_this<LossWatch> {
   /// Returns whether all ranks have committed a step, or a later one.
   [[nodiscard]] bool have_committed(std::int64_t step) const;
 
+  /// Returns the ids of the processes of the ranks, as far as they mean something here.
+  [[nodiscard]] std::vector<std::int64_t> processes() const;
+
   /// Where survivors meet before they create the next mesh, and when they have opened it.
   enum class Gathering : std::uint8_t { before, opened };
   /// Says that this rank has come to a meeting of a round.
