@@ -87,7 +87,7 @@ std::shared_ptr<GroupCoordinator> open_dynamic(detail::MeshState& state, RankSet
     group.identity = std::move(identity);
     memory.map({of_first});
   }
-  detail::GroupCommunicator comm = detail::make_communicator(group, state.control->comm());
+  detail::GroupCommunicator comm = detail::make_communicator(group, *state.control);
   // Only the members take part in what follows, so they compare their values on their own
   // communicator.
   WaitMonitor monitor{comm.view, WaitMonitor::Audience::own,

@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/detail/patience.hpp"
 #include "detail/job_end.hpp"
 #include "detail/unfinished.hpp"
 #include "rankmesh/mpi/error.hpp"
@@ -105,14 +106,19 @@ void switch_off() noexcept {
 // Finalises MPI as soon as all ranks are about to do so. If one of them cannot finalise and calls
 // MPI_Abort instead, this rank must not be in MPI_Finalize already: Open MPI 4.1's launcher waits
 // in a barrier of its own then, and often crashes or hangs when it is told to end the job.
+// If the job goes on without ranks that are lost, those that are left end without MPI_Finalize.
 void finalize_together() {
+  if (has_loss()) return;
   MPI_Request all_come = MPI_REQUEST_NULL;
   MPI_Ibarrier(MPI_COMM_WORLD, &all_come);
   constexpr int hasty_tests = 1000;
   int is_done = 0;
+  const Deadline end{rankmesh::detail::patience().survivors_end};
   for (int tests = 0;
-       MPI_Test(&all_come, &is_done, MPI_STATUS_IGNORE) == MPI_SUCCESS && is_done == 0; ++tests)
+       MPI_Test(&all_come, &is_done, MPI_STATUS_IGNORE) == MPI_SUCCESS && is_done == 0; ++tests) {
+    if (is_survivor() && end.passed()) return;  // a rank has ended meanwhile
     usleep(tests < hasty_tests ? 0 : 1000);
+  }
   MPI_Finalize();
 }
 
@@ -161,6 +167,7 @@ void at_exit(int status, void*) {
         {{fmt::format("exit({}) was called in a thread that did not initialise MPI", status),
           "return from main instead, or call exit() in the thread that initialised MPI"}},
         status);
+  if (has_loss()) return;
   std::vector<UnfinishedReason> reasons = unfinished_reasons();
   if (reasons.empty() && status == 0) return finalize_together();
   reasons.insert(reasons.begin(), reason_of_exit(status));
@@ -215,7 +222,7 @@ void end_guard(bool by_exception) noexcept {
     return;
   }
   const std::vector<UnfinishedReason> reasons = unfinished_reasons();
-  if (!reasons.empty()) return end_uncleanly(reasons, g.status);
+  if (!reasons.empty() && !has_loss()) return end_uncleanly(reasons, g.status);
   switch_off();
   finalize_together();
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "detail/unfinished.hpp"
 
+#include <atomic>
 #include <map>
 #include <mutex>
 
@@ -35,7 +36,15 @@ UnfinishedRecord& record() {
   return only;
 }
 
+std::atomic<bool> may_survive{false};
+std::atomic<bool> has_lost_ranks{false};
+
 }  // namespace
+
+void record_survivor() noexcept { may_survive = true; }
+bool is_survivor() noexcept { return may_survive; }
+void record_loss() noexcept { has_lost_ranks = true; }
+bool has_loss() noexcept { return has_lost_ranks; }
 
 OpenMark::OpenMark(const std::string& mesh, int ranks, const std::string& coordinates) {
   UnfinishedRecord& r = record();

@@ -52,6 +52,8 @@ LongWait::LongWait(MonitorState& state, const WaitPoint& point, const Deadline& 
                            : std::min(5.0, deadline.seconds() / 2)}} {}
 
 void LongWait::look() {
+  LossWatch::look_at_all();
+  if (state_.control != nullptr) state_.control->throw_if_lost();
   if (begin_ == 0) begin();
   if (state_.control != nullptr && state_.control->at_look) state_.control->at_look();
   if (silence_.passed()) {

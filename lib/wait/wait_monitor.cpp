@@ -189,7 +189,10 @@ void WaitMonitor::wait(const std::function<bool()>& done, const WaitPoint& point
       throw;  // the operation is complete, or has not begun
     } catch (const MismatchError&) {
       throw;  // the other ranks find it themselves
+    } catch (const LostRanks&) {
+      throw;
     } catch (const Error& error) {
+      if (state_->control != nullptr) state_->control->throw_if_result_of_loss();
       long_wait.throw_deadlock();  // the other error is a result of it
       give_up(point, error.message());
       throw;
