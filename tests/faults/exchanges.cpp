@@ -8,6 +8,7 @@
 #include "rankmesh/exchange/expert_dispatcher.hpp"
 #include "rankmesh/exchange/lockstep.hpp"
 #include "rankmesh/exchange/message.hpp"
+#include "rankmesh/exchange/stage_exchange.hpp"
 #include "rankmesh/helpers/print.hpp"
 
 namespace faults {
@@ -153,6 +154,15 @@ void printing(Cell& c) {
   std::ostringstream out;
   c.is_odd() ? c.good(4, 1) : rankmesh::print_in_order(out, *c.group, "text");
 }
+void skipped_stage(Cell& c) {  // the last stage receives once less
+  c.expect({"send", "tag"}, {});
+  StageExchange stages{*c.group};
+  const auto values = c.memory<float>(4);
+  for (int i = 0; i < c.pick(2, 3); ++i) {
+    stages.recv_forward(values);
+    stages.send_forward(values);
+  }
+}
 void no_message(Cell& c) {  // bytes that send_message() has not sent
   c.expect({"recv_message", "tp"}, {"rank " + std::to_string(c.odd)});
   if (c.is_odd()) c.group->send(c.memory<std::byte>(1024), 0);
@@ -171,6 +181,10 @@ Kinds exchanges() {
       {.name = "object_garbage",
        .expected = Expected::told,
        .fault = no_message,
+       .has_one_size = true},
+      {.name = "send_extra_stage",
+       .expected = Expected::told,
+       .fault = skipped_stage,
        .has_one_size = true},
       {.name = "object_root_broadcast", .fault = root_of_broadcast},
       {.name = "object_root_gather", .fault = root_of_gather},
