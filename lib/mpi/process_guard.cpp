@@ -134,7 +134,9 @@ void end_uncleanly(const std::vector<UnfinishedReason>& reasons, int status) {
           ? ""
           : fmt::format("MPI cannot be finalised: {}; {}{}this rank {}", fmt::join(what, ", and "),
                         fmt::join(hints, "; "), hints.empty() ? "" : "; ",
-                        aborts ? "ends the job with MPI_Abort" : "leaves the job to the launcher");
+                        is_survivor() ? "ends, and the others go on"
+                        : aborts      ? "ends the job with MPI_Abort"
+                                      : "leaves the job to the launcher");
   flush_stdout();
   if (aborts) end_job(name_of_library, text, status);
   if (!text.empty()) write_last_words(name_of_library, text);

@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -46,7 +47,11 @@ std::vector<int> list_of(std::string_view text) {
   return ranks;
 }
 
-void die() { ::kill(::getpid(), SIGKILL); }
+void die(std::string_view kind = {}) {
+  if (kind == "exit") std::exit(3);
+  if (kind == "exception") throw std::runtime_error{"a mistake of the program"};
+  ::kill(::getpid(), kind == "fault" ? SIGSEGV : SIGKILL);
+}
 
 void require(bool condition, const char* what) {
   if (condition) return;
@@ -151,8 +156,14 @@ int run(const Arguments& arguments) {
       const std::int64_t first = mesh->step().value_or(-1) + 1;
       const bool dies = losses == 0 && is_in(arguments.first);
       for (std::int64_t step = first; step < first + steps; ++step) {
-        if (dies && step == step_of_death && arguments.kind != "close") die();
+        if (dies && step == step_of_death && arguments.kind != "close" &&
+            arguments.kind != "commit")
+          die(arguments.kind);
         work.step();
+        if (dies && step == step_of_death && arguments.kind == "commit") die();
+        // Some ranks have said that they have completed the step, and others have not.
+        if (arguments.kind == "commit" && losses == 0 && step == step_of_death && self % 2 != 0)
+          ::usleep(500'000);
         mesh->commit(step);
       }
       if (dies) die();
