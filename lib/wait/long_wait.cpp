@@ -298,15 +298,21 @@ void LongWait::look_at_deadline() {
   }
   if (left > 0) return;
   if (stage_ == Stage::asked) {
-    hear();  // there may already be a verdict
     note_status();
+    // A member that has given up has told this rank before it left its wait. So if it was noted as
+    // missing, its verdict is there.
+    hear();
     ask(patience().answer);
     first_end_ = Deadline{patience().verdict};
     diagnose(AlreadySaid::missing);
     stage_ = Stage::asked_again;
   }
-  // Another member may be about to send its verdict, which all of them then throw.
-  if (is_answered() && first_end_->passed()) fail(true);
+  if (!is_answered() || !first_end_->passed()) return;
+  // Another member may have sent its verdict, which all of them then throw, while this rank read
+  // the records or had no core. MPI may show a message only after it has looked for others.
+  constexpr int looks = 3;
+  for (int i = 0; i < looks; ++i) hear();
+  fail(true);
 }
 
 void LongWait::fail(bool has_timed_out) {
