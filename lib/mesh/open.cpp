@@ -264,6 +264,7 @@ std::unique_ptr<MeshState> open_mesh(MPI_Comm comm, MeshOptions options,
       plan_locally(world.size(), options, parse, next == nullptr ? nullptr : &next->plan);
   const auto control = make_control(world, local, description, options);
   warn_of_launcher(*control);
+  if (options.survive) warn_of_deaths(*control);
   try {
     return make_state(std::move(local), std::move(options), description, control, next);
   } catch (const MismatchError&) {
