@@ -2,13 +2,17 @@
 #include "rankmesh/base/launcher.hpp"
 
 #include <charconv>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <limits>
+#include <map>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "base/detail/launched.hpp"
 #include "rankmesh/base/settings.hpp"
 
 namespace rankmesh {
@@ -81,15 +85,14 @@ std::string hint_for(const VariableReader& read, std::string_view mpi_library) {
       is_open_mpi || mpi_library.empty() ? "" : " or srun --mpi=pmi2", own);
 }
 
-// Reads the environment with which the process was started. Later, Open MPI itself sets the
-// variables of a launcher if it initialises a process that no launcher has started. Variables that
-// are set to an empty text count as not set.
-std::optional<std::string> own_variable(const char* name) {
-  static const std::string start = [] {
-    std::ifstream file{"/proc/self/environ", std::ios::binary};
-    return std::string{std::istreambuf_iterator<char>{file}, {}};
-  }();
-  if (start.empty()) return environment_variable(name);
+// Returns the environment with which a process was started.
+std::string environment_of(const std::string& process) {
+  std::ifstream file{"/proc/" + process + "/environ", std::ios::binary};
+  return {std::istreambuf_iterator<char>{file}, {}};
+}
+
+// Variables that are set to an empty text count as not set.
+std::optional<std::string> variable_in(const std::string& start, const char* name) {
   const std::string key = std::string{name} + '=';
   for (std::size_t at = 0; at < start.size(); at = start.find('\0', at) + 1) {
     const std::string_view entry{start.c_str() + at};
@@ -100,7 +103,49 @@ std::optional<std::string> own_variable(const char* name) {
   return std::nullopt;
 }
 
+// Reads the environment with which this process was started. Later, Open MPI itself sets the
+// variables of a launcher if it initialises a process that no launcher has started.
+std::optional<std::string> own_variable(const char* name) {
+  static const std::string start = environment_of("self");
+  return start.empty() ? environment_variable(name) : variable_in(start, name);
+}
+
+std::optional<std::int64_t> launched_as(const VariableReader& read) {
+  for (const char* name : rank_variables)
+    if (const auto rank = number(read, name)) return rank;
+  return number(read, slurm_rank);
+}
+
+// Returns the number of processes of the job if the launcher has started all of them on this node,
+// otherwise 0.
+std::int64_t all_on_this_node() {
+  const auto claim = claim_of_rank_launcher(own_variable);
+  for (const char* name : {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"})
+    if (const auto here = number(own_variable, name))
+      return claim && *here == claim->processes ? *here : 0;
+  return 0;
+}
+
 }  // namespace
+
+std::map<std::int64_t, detail::ProcessState> detail::states_of_launched() {
+  std::map<std::int64_t, ProcessState> states;
+  const auto self = read_process_stat("self");
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator{"/proc", error}) {
+    const std::string process = entry.path().filename();
+    if (!self || process.front() < '0' || process.front() > '9') continue;
+    const auto stat = read_process_stat(process);
+    if (!stat || stat->parent != self->parent) continue;
+    const std::string start = environment_of(process);
+    if (const auto rank = launched_as([&](const char* name) { return variable_in(start, name); }))
+      states[*rank] = stat->state;
+  }
+  if (states.size() > 1)  // otherwise scripts may stand between the launcher and the ranks
+    for (std::int64_t rank = 0; rank < all_on_this_node(); ++rank)
+      states.try_emplace(rank, ProcessState::ended);
+  return states;
+}
 
 std::string short_mpi_name(std::string_view mpi_library) {
   constexpr std::string_view mpich = "MPICH Version:";
@@ -159,9 +204,7 @@ bool is_launched() {
 
 std::optional<std::int64_t> launcher_rank() {
   if (!is_launched()) return std::nullopt;
-  for (const char* name : rank_variables)
-    if (const auto rank = number(own_variable, name)) return rank;
-  return number(own_variable, slurm_rank);
+  return launched_as(own_variable);
 }
 
 std::optional<int> launcher_local_rank(const VariableReader& read) {

@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 
 #include "base/detail/misspelt.hpp"
+#include "base/detail/private_api.hpp"
 #include "rankmesh/base/detail/suggest.hpp"
 #include "rankmesh/base/error.hpp"
 
@@ -66,7 +67,7 @@ SingleCopy single_copy_from_environment() {
 
 }  // namespace
 
-std::string detail::meant_setting(std::string_view name) {
+RANKMESH_PRIVATE_API std::string detail::meant_setting(std::string_view name) {
   static const std::vector<std::string> settings{
       "RANKMESH_CHECK",       "RANKMESH_DEADLINE",     "RANKMESH_DEVICE_DEADLINE",
       "RANKMESH_LOG",         "RANKMESH_NCCL_LIBRARY", "RANKMESH_NVTX",

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -32,9 +33,10 @@ void add(Words& words, std::uint64_t word) {
 void add_different(Words& words) { words.insert(words.end(), 2, INT64_MAX); }
 bool is_same(const Words& maxima, std::size_t i) { return maxima[2 * i] == ~maxima[2 * i + 1]; }
 
-// Returns the first entry that differs; the first one if none does. Entries that a member lacks
-// differ.
-std::size_t first_difference(GroupCoordinator& group, const std::vector<std::string>& entries) {
+// Returns the first entry that differs; the first one if none does, and nothing if no member has
+// entries. Entries that a member lacks differ.
+std::optional<std::size_t> first_difference(GroupCoordinator& group,
+                                            const std::vector<std::string>& entries) {
   Words longest{std::ssize(entries)};
   all_reduce_max(group, longest);
   const auto count = static_cast<std::size_t>(longest[0]);
@@ -44,13 +46,15 @@ std::size_t first_difference(GroupCoordinator& group, const std::vector<std::str
   if (count > 0) all_reduce_max(group, words);
   for (std::size_t i = 0; i < count; ++i)
     if (!is_same(words, i)) return i;
-  return 0;
+  return count > 0 ? std::optional<std::size_t>{0} : std::nullopt;
 }
 
-std::string text_of(const Comparison& mine, const Arguments& arguments, std::size_t entry) {
+std::string text_of(const Comparison& mine, const Arguments& arguments,
+                    std::optional<std::size_t> entry) {
+  if (mine.failure == nullptr && !entry) return arguments.function;
   if (mine.failure == nullptr)
-    return entry < arguments.entries.size()
-               ? fmt::format("{}: {}", arguments.function, arguments.entries[entry])
+    return *entry < arguments.entries.size()
+               ? fmt::format("{}: {}", arguments.function, arguments.entries[*entry])
                : arguments.function + ": no more entries";
   try {
     std::rethrow_exception(mine.failure);

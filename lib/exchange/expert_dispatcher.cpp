@@ -33,12 +33,12 @@ void validate(const GroupCoordinator& group, const ExpertMap& map,
            "make a map for as many ranks as the group has");
 }
 
-detail::Arguments arguments_of(const GroupCoordinator& group, const ExpertMap& map,
-                               const ExpertDispatcherOptions& options) {
+detail::Arguments arguments_of(std::string_view function, const GroupCoordinator& group,
+                               const ExpertMap& map, const ExpertDispatcherOptions& options) {
   const std::string capacity =
       options.capacity ? fmt::format("capacity {}", *options.capacity) : "no capacity";
   detail::Arguments arguments{
-      fmt::format("ExpertDispatcher over '{}'", group.name()),
+      fmt::format("ExpertDispatcher{} over '{}'", function, group.name()),
       {fmt::format("{} experts in {} slots, alignment {}, {}", map.experts(), map.slots(),
                    options.alignment, capacity)}};
   for (const std::int32_t expert : map.physical_to_logical())
@@ -49,9 +49,9 @@ detail::Arguments arguments_of(const GroupCoordinator& group, const ExpertMap& m
 
 // Throws on all ranks if the ranks pass different maps or options, or if the arguments of one rank
 // are invalid.
-void verify_agreement(GroupCoordinator& group, const ExpertMap& map,
+void verify_agreement(std::string_view function, GroupCoordinator& group, const ExpertMap& map,
                       const ExpertDispatcherOptions& options) {
-  const detail::Arguments arguments = arguments_of(group, map, options);
+  const detail::Arguments arguments = arguments_of(function, group, map, options);
   detail::agree(group, hash_of(arguments),
                 {detail::UserFunction::expert_dispatcher, [&] { return arguments; },
                  "pass the same map, alignment and capacity on every rank",
@@ -63,7 +63,7 @@ void verify_agreement(GroupCoordinator& group, const ExpertMap& map,
 ExpertDispatcher::ExpertDispatcher(GroupCoordinator& group, ExpertMap map,
                                    ExpertDispatcherOptions options)
     : state_{new State{.group = group, .map = std::move(map), .options = options}} {
-  verify_agreement(group, state_->map, options);
+  verify_agreement("", group, state_->map, options);
 }
 ExpertDispatcher::~ExpertDispatcher() = default;
 ExpertDispatcher::ExpertDispatcher(ExpertDispatcher&&) noexcept = default;
@@ -72,7 +72,7 @@ ExpertDispatcher& ExpertDispatcher::operator=(ExpertDispatcher&&) noexcept = def
 const ExpertMap& ExpertDispatcher::map() const { return state_->map; }
 
 void ExpertDispatcher::set_map(ExpertMap map) {
-  verify_agreement(state_->group, map, state_->options);
+  verify_agreement("::set_map", state_->group, map, state_->options);
   state_->map = std::move(map);
 }
 

@@ -51,33 +51,34 @@ std::string name_of(const GroupCoordinator& group, RankInGroup member) {
   return GroupAccess::runtime(group).control->names(group.ranks().at(member.value()));
 }
 
-[[noreturn]] void refuse(const GroupCoordinator& group, RankInGroup from,
+// @param function  What the program has called.
+[[noreturn]] void refuse(const GroupCoordinator& group, std::string_view function, RankInGroup from,
                          std::string_view problem) {
   throw DataError{
-      fmt::format("{}: rank {} sent bytes that are not a message of rankmesh: {}", group.name(),
-                  name_of(group, from), problem),
+      fmt::format("{}.{}: rank {} sent bytes that are not a message of rankmesh: {}", group.name(),
+                  function, name_of(group, from), problem),
       "call the matching functions in the same order at both ends; use a different tag for "
       "plain send and recv"};
 }
 
 // Returns the header after validating it: the bytes may come from any other function.
-Header header_of(const GroupCoordinator& group, RankInGroup from, const FirstPart& part,
-                 std::uint64_t limit) {
+Header header_of(const GroupCoordinator& group, std::string_view function, RankInGroup from,
+                 const FirstPart& part, std::uint64_t limit) {
   Header header;
   std::memcpy(&header, part.data(), sizeof header);
   if (header.mark_ != mark || (header.kind != Kind::message && header.kind != Kind::failure))
-    refuse(group, from, "they do not begin with the mark of a message");
+    refuse(group, function, from, "they do not begin with the mark of a message");
   if (header.bytes > limit)
     refuse(
-        group, from,
+        group, function, from,
         fmt::format("their header announces {} bytes, but the limit is {}", header.bytes, limit));
   return header;
 }
 
-[[noreturn]] void fail_as_sender(const GroupCoordinator& group, RankInGroup from,
-                                 std::span<const std::byte> text) {
+[[noreturn]] void fail_as_sender(const GroupCoordinator& group, std::string_view function,
+                                 RankInGroup from, std::span<const std::byte> text) {
   throw DataError{
-      fmt::format("{}: rank {} could not create its message: {}", group.name(),
+      fmt::format("{}.{}: rank {} could not create its message: {}", group.name(), function,
                   name_of(group, from),
                   std::string_view{reinterpret_cast<const char*>(text.data()), text.size()}),
       "fix the error that this rank reports"};
@@ -127,7 +128,8 @@ std::vector<Bytes> divided(std::span<const std::byte> all,
 }
 
 // If a member could not create its message, throws the same error on all of them.
-void throw_failures(GroupCoordinator& group, const Lengths& lengths, const Failure* failure) {
+void throw_failures(GroupCoordinator& group, UserFunction function, const Lengths& lengths,
+                    const Failure* failure) {
   if (!lengths.failed) return;
   const std::string text = failure == nullptr ? "" : failure->text.substr(0, 200);
   std::vector<char> mine(208);
@@ -137,7 +139,7 @@ void throw_failures(GroupCoordinator& group, const Lengths& lengths, const Failu
   run_or_leak([&] { group.all_gather(mine, all); }, mine, all);
   for (std::int64_t r = 0; r < group.size(); ++r) {
     const char* theirs = all.data() + static_cast<std::size_t>(r) * mine.size();
-    if (theirs[0] == 1) fail_as_sender(group, r, bytes_of(theirs + 1));
+    if (theirs[0] == 1) fail_as_sender(group, to_string(function), r, bytes_of(theirs + 1));
   }
 }
 
@@ -153,7 +155,7 @@ void broadcast_message(GroupCoordinator& group, Bytes& message, RankInGroup root
   auto part = std::make_unique<FirstPart>();
   if (at_root) *part = first_part_of(body, failure == nullptr ? Kind::message : Kind::failure);
   run_or_leak([&] { group.broadcast(*part, root); }, part);
-  const Header header = header_of(group, root, *part, limit);
+  const Header header = header_of(group, "broadcast_message", root, *part, limit);
   Bytes received;
   Bytes& whole = at_root && failure == nullptr ? message : received;
   if (&whole == &received) {
@@ -162,7 +164,7 @@ void broadcast_message(GroupCoordinator& group, Bytes& message, RankInGroup root
   }
   if (header.bytes > short_message)
     run_or_leak([&] { group.broadcast(rest_of(std::span{whole}), root); }, received);
-  if (header.kind == Kind::failure) fail_as_sender(group, root, received);
+  if (header.kind == Kind::failure) fail_as_sender(group, "broadcast_message", root, received);
   if (!at_root) message = std::move(received);
 }
 
@@ -177,11 +179,11 @@ Bytes recv_message(GroupCoordinator& group, Peer from, int tag, std::uint64_t li
   auto part = std::make_unique<FirstPart>();
   run_or_leak([&] { group.recv(*part, from, tag); }, part);
   const RankInGroup sender = from.resolve(group.rank_in_group(), group.size());
-  const Header header = header_of(group, sender, *part, limit);
+  const Header header = header_of(group, "recv_message", sender, *part, limit);
   Bytes message = begin_of(*part, header.bytes);
   if (header.bytes > short_message)
     run_or_leak([&] { group.recv(rest_of(std::span{message}), from, tag); }, message);
-  if (header.kind == Kind::failure) fail_as_sender(group, sender, message);
+  if (header.kind == Kind::failure) fail_as_sender(group, "recv_message", sender, message);
   return message;
 }
 
@@ -195,7 +197,7 @@ std::vector<Bytes> gather_messages(GroupCoordinator& group, std::span<const std:
                                    RankInGroup root, const Failure* failure) {
   const CalledBy by{GroupAccess::runtime(group), UserFunction::gather_messages};
   const Lengths lengths = exchange_lengths(group, message.size(), failure);
-  throw_failures(group, lengths, failure);
+  throw_failures(group, UserFunction::gather_messages, lengths, failure);
   const bool at_root = group.rank_in_group() == root;
   const std::int64_t total =
       std::accumulate(lengths.counts.begin(), lengths.counts.end(), std::int64_t{0});
@@ -208,7 +210,7 @@ std::vector<Bytes> all_gather_messages(GroupCoordinator& group, std::span<const 
                                        const Failure* failure) {
   const CalledBy by{GroupAccess::runtime(group), UserFunction::all_gather_messages};
   const Lengths lengths = exchange_lengths(group, message.size(), failure);
-  throw_failures(group, lengths, failure);
+  throw_failures(group, UserFunction::all_gather_messages, lengths, failure);
   const std::int64_t total =
       std::accumulate(lengths.counts.begin(), lengths.counts.end(), std::int64_t{0});
   Bytes all(static_cast<std::size_t>(total));

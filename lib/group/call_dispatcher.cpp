@@ -92,6 +92,7 @@ void CallDispatcher::breaking_group(Wait&& wait) {
   } catch (const UsageError&) {
     throw;  // of an operation that is complete
   } catch (const Error& error) {
+    runtime_->throw_if_result_of_loss();
     connection_->mark_broken(error);
     throw;
   } catch (...) {
@@ -101,6 +102,7 @@ void CallDispatcher::breaking_group(Wait&& wait) {
 }
 
 Transport* CallDispatcher::check(const Call& call) const {
+  runtime_->throw_if_lost();
   if (!is_usable()) throw_unusable(function_of(call));
   Transport* on_device = nullptr;
   if (call.is_on_device()) {
@@ -154,6 +156,7 @@ auto CallDispatcher::keeping_failure(const Call& call, Action&& action) {
     }
   } catch (const Error& error) {
     runtime_->last_failure = error.message();
+    runtime_->throw_if_lost();
     throw;
   } catch (const std::bad_alloc&) {
     out_of_memory(call);

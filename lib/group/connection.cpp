@@ -34,6 +34,7 @@ Connection::~Connection() = default;
 
 void Connection::mark_broken(const Error& why) {
   why_unusable_ = why.message();
+  if (dynamic_cast<const LostRanks*>(&why) != nullptr) return;  // every member finds it
   host_.guard.give_up(why);
   for (const auto& transport : host_.list) transport->give_up(why);
 }

@@ -45,7 +45,8 @@ std::optional<std::int64_t> CallIssuer::arrived(RankInGroup from, int tag) {
 
 void CallIssuer::require_blocks(const char* function, std::size_t blocks) const {
   if (static_cast<std::int64_t>(blocks) != size_)
-    refuse(*dispatcher_, function, fmt::format("in has {} counts", blocks),
+    refuse(*dispatcher_, function,
+           fmt::format("in has {} counts, but the group has {} members", blocks, size_),
            fmt::format("pass {} counts, one per member", size_));
 }
 

@@ -19,6 +19,7 @@ EverythingInFlight& EverythingInFlight::instance() {
 
 EverythingInFlight::EverythingInFlight() {
   set_advance([](MeshLock* waiting) { instance().advance(waiting); });
+  set_leave_fast_path([] { instance().leave_fast_path(); });
   // A child process may destroy meshes, so no other thread may hold the mutex during the fork.
   ::pthread_atfork([] { instance().mutex_.lock(); }, [] { instance().mutex_.unlock(); },
                    [] { instance().mutex_.unlock(); });
@@ -33,6 +34,11 @@ void EverythingInFlight::add(MeshRuntime& runtime) {
 void EverythingInFlight::remove(MeshRuntime& runtime) {
   const std::lock_guard lock{mutex_};
   std::erase(runtimes_, &runtime);
+}
+
+void EverythingInFlight::leave_fast_path() {
+  const std::lock_guard lock{mutex_};
+  for (MeshRuntime* runtime : runtimes_) runtime->slow_path.add();
 }
 
 void EverythingInFlight::begin_polled() {

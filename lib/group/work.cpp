@@ -4,6 +4,23 @@
 #include "detail/mesh_runtime.hpp"
 
 namespace rankmesh {
+namespace {
+
+// Runs a part of a wait. A failure may be the result of a loss of ranks, which is thrown instead.
+template <class Action>
+auto finding_losses(const detail::MeshRuntime& runtime, Action&& action) {
+  runtime.throw_if_lost();
+  try {
+    return action();
+  } catch (const LostRanks&) {
+    throw;
+  } catch (const Error&) {
+    runtime.throw_if_result_of_loss();
+    throw;
+  }
+}
+
+}  // namespace
 
 bool Work::test() {
   if (test_alone()) return true;
@@ -18,7 +35,7 @@ bool Work::test_alone() {
   const auto runtime = runtime_;  // it must outlive the lock
   const detail::CallLock lock{*runtime};
   runtime->in_flight.continue_in_this_thread();
-  if (!runtime->in_flight.test(*operation_)) return false;
+  if (!finding_losses(*runtime, [&] { return runtime->in_flight.test(*operation_); })) return false;
   operation_.reset();
   runtime_.reset();
   return true;
@@ -32,8 +49,10 @@ void Work::wait() {
   if (operation->is_on_device && operation->pending != nullptr && operation->failure.empty())
     operation->pending->order_before(operation->stream);
   else
-    runtime->in_flight.wait(*operation, runtime->control->monitor,
-                            Deadline{operation->connection->group.timeout});
+    finding_losses(*runtime, [&] {
+      runtime->in_flight.wait(*operation, runtime->control->monitor,
+                              Deadline{operation->connection->group.timeout});
+    });
 }
 
 void Work::wait(Deadline::Duration timeout) {
@@ -41,8 +60,10 @@ void Work::wait(Deadline::Duration timeout) {
   const auto runtime = runtime_;  // both must outlive the lock
   const auto operation = operation_;
   const detail::CallLock lock{*runtime};
-  runtime->in_flight.wait(*operation, runtime->control->monitor, Deadline{timeout},
-                          TimeLimit::argument);
+  finding_losses(*runtime, [&] {
+    runtime->in_flight.wait(*operation, runtime->control->monitor, Deadline{timeout},
+                            TimeLimit::argument);
+  });
   operation_.reset();
   runtime_.reset();
 }

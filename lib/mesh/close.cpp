@@ -102,7 +102,10 @@ bool meet_at_close(detail::MeshState& state, bool has_failed, Agreement& agreeme
     } catch (const Error&) {
       if (board.give_up_close()) throw;
     }
-    if (const auto slot = board.who_gave_up_close()) throw_given_up(control, *slot);
+    if (const auto slot = board.who_gave_up_close()) {
+      control.throw_if_result_of_loss();
+      throw_given_up(control, *slot);
+    }
     control.monitor.require_not_given_up(point);
     if (!board.has_failed_to_close()) return board.balance_of_all() != 0;
   }
@@ -277,6 +280,7 @@ void Mesh::close() {
   detail::MeshState& state = open_state("close");
   const detail::CallLock lock{*state.runtime};
   detail::ControlPlane& control = *state.control;
+  control.throw_if_lost();
   state.runtime->in_flight.continue_in_this_thread();
   Agreement agreement;
   bool has_failed = false;
@@ -287,6 +291,8 @@ void Mesh::close() {
   try {
     state.runtime->in_flight.finish(nullptr, control.monitor, state.deadline());
     if (state.device) state.device->quiesce(state.connections, state.deadline());
+  } catch (const LostRanks&) {
+    throw;
   } catch (const Error& error) {
     fail(error.message());
   }
@@ -298,6 +304,8 @@ void Mesh::close() {
   std::optional<LookAtGroups> look{std::in_place, state};
   try {
     differ = meet_at_close(state, has_failed, agreement);
+  } catch (const LostRanks&) {
+    throw;
   } catch (const Error& error) {
     const bool is_mismatch = dynamic_cast<const MismatchError*>(&error) != nullptr;
     const bool has_ended = look->has_ended();
@@ -319,6 +327,7 @@ void Mesh::close() {
     keep_failure(failure, [&] {
       detail::compare_messages(state.connections, control, control.comm(), messages_point(control));
     });
+  if (control.losses != nullptr) mpi::record_companions(control.losses->processes());
   control.leave(detail::Presence::closed);
   state.runtime->device_calls.look();
   state.runtime->device_calls.clear();
@@ -335,7 +344,8 @@ void Mesh::close() {
   state.shared->close();
   control.close();
   state.mark.close();
-  if (failure != nullptr) std::rethrow_exception(failure);
+  // All ranks have come, so the mesh is closed: a loss after that concerns nobody.
+  if (failure != nullptr && !control.is_lost()) std::rethrow_exception(failure);
 }
 
 void Mesh::abort() {

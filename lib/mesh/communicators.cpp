@@ -1,23 +1,102 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "detail/communicators.hpp"
 
+#include <atomic>
+#include <chrono>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "base/detail/blocked_signals.hpp"
+#include "base/detail/patience.hpp"
+#include "mpi/detail/job_end.hpp"
+#include "mpi/detail/returned_errors.hpp"
+#include "mpi/detail/unfinished.hpp"
 #include "rankmesh/mpi/error.hpp"
+#include "rankmesh/wait/backoff.hpp"
 
 namespace rankmesh::detail {
+namespace {
 
-GroupCommunicator make_communicator(const GroupDescription& group,
-                                    const mpi::CommunicatorView& mesh) {
+// A communicator that a thread creates.
+struct Creation {
+  std::function<mpi::Communicator()> create;
+  mpi::Communicator created{};
+  std::exception_ptr failure{};
+  std::atomic<bool> is_over{false};
+
+  void run() {
+    try {
+      created = create();
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    is_over = true;
+  }
+  mpi::Communicator result() {
+    if (failure != nullptr) std::rethrow_exception(failure);
+    return std::move(created);
+  }
+};
+
+// The ranks that are lost were needed, or the others have come meanwhile: then it ends soon.
+bool is_over_in_time(const Creation& creation, std::uint64_t losses_before) {
+  std::optional<Deadline> end;
+  Backoff backoff{{.yields = std::chrono::milliseconds{1}}};
+  while (!creation.is_over) {
+    LossWatch::look_at_all();
+    if (!end && LossWatch::count() != losses_before) end.emplace(patience().creation);
+    if (end && end->passed()) return false;
+    backoff.pause();
+  }
+  return true;
+}
+
+template <class Run>
+std::thread start_thread(Run&& run) {
+  const BlockedSignals blocked;
+  return std::thread{std::forward<Run>(run)};
+}
+
+}  // namespace
+
+mpi::Communicator create_bounded(const ControlPlane& control, std::uint64_t losses_before,
+                                 const std::function<mpi::Communicator()>& create) {
+  if (!mpi::is_survivor()) return create();
+  const auto creation = std::make_shared<Creation>(create);
+  if (!mpi::has_one_thread()) {
+    start_thread([creation] { creation->run(); }).detach();
+    if (!is_over_in_time(*creation, losses_before)) LossWatch::raise(control.losses.get());
+    return creation->result();
+  }
+  std::thread watch = start_thread([creation, losses_before] {
+    if (!is_over_in_time(*creation, losses_before))
+      mpi::end_job(
+          "rankmesh",
+          "a rank was lost while MPI created a communicator with it, which never ends; with "
+          "MPI_THREAD_MULTIPLE (mpi::ThreadLevel::multiple), this rank would survive",
+          1);
+  });
+  creation->run();
+  watch.join();
+  return creation->result();
+}
+
+GroupCommunicator make_communicator(const GroupDescription& group, const ControlPlane& control) {
   if (group.ranks.size() == 1) return {{}, mpi::CommunicatorView{MPI_COMM_SELF}};
   // The tag is one of those that every MPI supports. Groups that have the same tag do not meet,
   // because members create their common groups in the same order.
   constexpr std::int64_t tags = 1 << 14;
   try {
-    mpi::Communicator owned =
-        mpi::create_group(mesh, group.ranks_of_mesh(), static_cast<int>(group.number % tags));
+    const auto create = [mesh = control.comm(), ranks = group.ranks_of_mesh(),
+                         tag = static_cast<int>(group.number % tags)] {
+      return mpi::create_group(mesh, ranks, tag);
+    };
+    mpi::Communicator owned = create_bounded(control, control.losses_before, create);
     const mpi::CommunicatorView view = owned.view();
     return {std::move(owned), view};
   } catch (const mpi::MpiError& error) {

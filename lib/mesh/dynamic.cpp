@@ -7,6 +7,7 @@
 
 #include "detail/open_record.hpp"
 #include "detail/state.hpp"
+#include "mpi/detail/translated_ranks.hpp"
 #include "rankmesh/group/detail/group_access.hpp"
 #include "rankmesh/mesh/mesh.hpp"
 #include "rankmesh/mpi/error.hpp"
@@ -86,7 +87,7 @@ std::shared_ptr<GroupCoordinator> open_dynamic(detail::MeshState& state, RankSet
     group.identity = std::move(identity);
     memory.map({of_first});
   }
-  detail::GroupCommunicator comm = detail::make_communicator(group, state.control->comm());
+  detail::GroupCommunicator comm = detail::make_communicator(group, *state.control);
   // Only the members take part in what follows, so they compare their values on their own
   // communicator.
   WaitMonitor monitor{comm.view, WaitMonitor::Audience::own,
@@ -108,17 +109,9 @@ std::shared_ptr<GroupCoordinator> open_dynamic(detail::MeshState& state, RankSet
 // Returns the members of a communicator as ranks of the mesh.
 std::vector<Rank> members_of(const mpi::CommunicatorView& comm,
                              const mpi::CommunicatorView& world) {
-  MPI_Group theirs = MPI_GROUP_NULL;
-  MPI_Group ours = MPI_GROUP_NULL;
-  mpi::check(MPI_Comm_group(comm.native(), &theirs), "MPI_Comm_group");
-  mpi::check(MPI_Comm_group(world.native(), &ours), "MPI_Comm_group");
   std::vector<int> from(static_cast<std::size_t>(comm.size()));
   std::iota(from.begin(), from.end(), 0);
-  std::vector<int> to(from.size());
-  const int code = MPI_Group_translate_ranks(theirs, comm.size(), from.data(), ours, to.data());
-  MPI_Group_free(&theirs);
-  MPI_Group_free(&ours);
-  mpi::check(code, "MPI_Group_translate_ranks");
+  const std::vector<int> to = mpi::translated_ranks(comm, from, world);
   if (std::ranges::find(to, MPI_UNDEFINED) != to.end())
     throw UsageError{"a member of the communicator is not in the mesh",
                      "adopt only communicators whose ranks all belong to the mesh"};

@@ -49,15 +49,17 @@ HostTransports host_transports(const GroupDescription& group, const mpi::Communi
   if (checks) guard.all.push_back(guard.messages = &guard.create<MessageGuard>(comm, members));
   guard.compares_on_device = checks;
   std::unique_ptr<Transport> mpi = std::make_unique<MpiTransport>(
-      comm, options.largest_count, is_guarded ? nullptr : &guard.collectives->calls());
+      comm, options.largest_count, is_guarded ? nullptr : &guard.collectives->calls(),
+      options.survive.has_value());
   if (memory != nullptr && checks)
     memory->leave_messages_to_others(
         "the option check compares messages on both members, over MPI");
   else if (memory != nullptr)
     memory->carry_large_messages_by(*mpi);
   if (is_guarded)
-    mpi = std::make_unique<GuardedTransport>(std::move(mpi), guard.collectives, guard.messages,
-                                             options.deadline.has_value() || memory == nullptr);
+    mpi = std::make_unique<GuardedTransport>(
+        std::move(mpi), guard.collectives, guard.messages,
+        options.deadline.has_value() || options.survive.has_value() || memory == nullptr);
   transports.list.push_back(std::move(mpi));
   if (memory != nullptr)
     transports.list.push_back(std::move(shared.transport));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "detail/local_plan.hpp"
 
+#include <array>
 #include <limits>
 #include <ranges>
 #include <string_view>
@@ -65,6 +66,14 @@ void require_permutation(const std::vector<std::int64_t>& reorder, int ranks) {
   }
 }
 
+// Throws unless the mesh that remains after a loss can be computed.
+void require_survivable(const MeshPlan& plan, ShrinkPolicy policy) {
+  if (policy == ShrinkPolicy::spare)
+    throw UsageError{"MeshOptions::survive has the policy spare, but a mesh has no spare ranks",
+                     "use drop_replica or compact"};
+  if (plan.world_size() > 1) (void)shrink(plan, std::array{Rank{0}}, policy);
+}
+
 // The options of all ranks are compared by this text.
 std::string reorder_text(const std::vector<std::int64_t>& reorder) {
   if (reorder.empty()) return "none";
@@ -84,7 +93,8 @@ std::string routes_text(const RouteTable& routes) {
 
 }  // namespace
 
-LocalPlan plan_locally(int ranks, MeshOptions& options, const std::function<MeshSpec()>& parse) {
+LocalPlan plan_locally(int ranks, MeshOptions& options, const std::function<MeshSpec()>& parse,
+                       const MeshPlan* given) {
   LocalPlan local;
   try {
     apply_settings(local, options);
@@ -96,10 +106,11 @@ LocalPlan plan_locally(int ranks, MeshOptions& options, const std::function<Mesh
     for (const auto& one : transports_of_every_mesh()) options.transports.insert(one);
     check_transports(options);
     local.devices = probe_devices(options);
-    const MeshSpec spec = parse();
-    MeshPlan plan = plan_with_hint(spec, ranks);
+    const MeshSpec& spec = local.spec.emplace(parse());
+    MeshPlan plan = given != nullptr ? *given : plan_with_hint(spec, ranks);
     for (const auto& [name, of_name] : options.names) plan.set_options(name, of_name);
     local.routes = routes_of(spec, plan, options.routes, names_of_transports(options));
+    if (options.survive) require_survivable(plan, options.survive->policy);
     local.plan = std::make_shared<const MeshPlan>(std::move(plan));
   } catch (const Error& error) {
     local.failure = std::current_exception();
@@ -131,6 +142,8 @@ Agreement agreement_on(const LocalPlan& local, int ranks, const std::string& des
       "option device_deadline",
       options.device_deadline ? fmt::format("{} s", options.device_deadline->count()) : "none");
   agreement.add("option check", options.check.value_or(false) ? "on" : "off");
+  agreement.add("option survive",
+                options.survive ? std::string{to_string(options.survive->policy)} : "none");
   agreement.add("option devices", fmt::format("{}{}", static_cast<int>(options.devices),
                                               options.share_devices ? ", shared" : ""));
   agreement.add("option reorder", reorder_text(options.reorder));

@@ -155,6 +155,8 @@ std::byte* Mesh::allocate_on_device(std::size_t count, std::size_t size_of_eleme
 
 const std::string& Mesh::why_no_device() const { return state().runtime->why_no_device; }
 
+std::string Mesh::why_no_shared_memory() const { return state().shared->why_not_on_node(); }
+
 const MeshPlan& Mesh::plan() const { return *state().plan; }
 Rank Mesh::rank() const { return state().runtime->rank; }
 std::int64_t Mesh::size() const { return state().plan->world_size(); }

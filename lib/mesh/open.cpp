@@ -56,7 +56,18 @@ std::shared_ptr<ControlPlane> make_control(const mpi::CommunicatorView& world, L
   // ranks first wait for each other with a deadline. Afterwards the program may receive any message
   // on its communicator.
   gather_facts(*control, local.devices, options.reorder);
-  control->move_to(communicator_of_mesh(world, options.reorder), names);
+  if (options.survive && control->placement.node_count() > 1)
+    throw UnsupportedError{
+        fmt::format("the mesh {} may not survive lost ranks, because it spans {} nodes",
+                    description, control->placement.node_count()),
+        "leave MeshOptions::survive empty, or open the mesh on one node"};
+  const auto create = [&] {
+    return create_bounded(*control, control->losses_before, [world, reorder = options.reorder] {
+      return communicator_of_mesh(world, reorder);
+    });
+  };
+  if (options.survive) control->reserve = create();  // older than the others; see Mesh::next()
+  control->move_to(create(), names);
   return control;
 }
 
@@ -107,7 +118,8 @@ std::shared_ptr<NodeBoard> open_board(NodeSegment segment, const ControlPlane& c
 
 // Shares the memory of the node: opens the board in it, and makes what gives groups their memory.
 std::unique_ptr<SharedMemoryBackend> share_memory(const std::shared_ptr<ControlPlane>& control,
-                                                  const MeshPlan& plan, const Settings& settings) {
+                                                  const MeshPlan& plan, const Settings& settings,
+                                                  bool may_survive) {
   const std::size_t ranks = ranks_of_node(*control).size();
   SegmentLayout layout{plan, ranks};
   std::shared_ptr<NodeMemory> memory;
@@ -118,7 +130,7 @@ std::unique_ptr<SharedMemoryBackend> share_memory(const std::shared_ptr<ControlP
   // Try to read the memory of the others now. Their results arrive while the board is opened.
   if (segments[1].segment) (void)memory->advance();
   control->open_board(open_board(std::move(segments[0]), *control),
-                      settings.watchdog.value_or(true));
+                      may_survive || settings.watchdog.value_or(true));
   return std::make_unique<SharedMemoryBackend>(std::move(layout), std::move(segments[1]),
                                                std::move(memory), control);
 }
@@ -132,7 +144,7 @@ std::vector<std::shared_ptr<Connection>> make_connections(ConnectionPlan& plan,
   std::vector<GroupCommunicator> comms;
   std::vector<TransportGroup> groups;
   for (const GroupDescription& group : plan.groups) {
-    comms.push_back(make_communicator(group, control.comm()));
+    comms.push_back(make_communicator(group, control));
     groups.push_back(transport_group(group, comms.back().view, control, options));
   }
   std::vector<ProgramTransports> own = open_program_transports(options, groups, control.all());
@@ -178,15 +190,30 @@ std::shared_ptr<MeshRuntime> make_runtime(const std::shared_ptr<ControlPlane>& c
   return runtime;
 }
 
+// Begins to watch for losses, if the mesh may survive.
+void watch_losses(ControlPlane& control, const MeshOptions& options, const std::string& description,
+                  std::optional<std::int64_t> step) {
+  if (!options.survive) return;
+  const auto ranks = static_cast<std::size_t>(control.comm().size());
+  if (control.board().ranks().size() != ranks)
+    throw UnsupportedError{
+        fmt::format("the mesh {} may not survive lost ranks, because its ranks share no memory",
+                    description),
+        "the log says why they cannot: correct that, or leave MeshOptions::survive empty"};
+  control.losses = LossWatch::create(control.shared_board(), control.names, description, step);
+}
+
 // Opens the parts of a mesh, in the order of MeshState. Collective over the mesh; blocks.
 std::unique_ptr<MeshState> make_state(LocalPlan local, MeshOptions options,
                                       const std::string& description,
-                                      const std::shared_ptr<ControlPlane>& control) {
+                                      const std::shared_ptr<ControlPlane>& control,
+                                      const NextMesh* next) {
   const MeshPlan& plan = *local.plan;
   control->open_record(
       open_record(*control, plan, description, local.settings, names_of_transports(options)));
   relate_clocks(*control);
-  auto shared = share_memory(control, plan, local.settings);
+  auto shared = share_memory(control, plan, local.settings, options.survive.has_value());
+  watch_losses(*control, options, description, next == nullptr ? std::nullopt : next->step);
   warn_of_misspelt(*control);
   warn_of_other_machine(*control, *local.routes);
   ConnectionPlan wanted = plan_connections(plan, *control);
@@ -215,6 +242,7 @@ std::unique_ptr<MeshState> make_state(LocalPlan local, MeshOptions options,
                                            control->placement.node_count()));
   return std::unique_ptr<MeshState>{
       new MeshState{.plan = local.plan,
+                    .spec = std::move(*local.spec),
                     .options = std::move(options),
                     .control = control,
                     .shared = std::move(shared),
@@ -230,17 +258,21 @@ std::unique_ptr<MeshState> make_state(LocalPlan local, MeshOptions options,
 
 std::unique_ptr<MeshState> open_mesh(MPI_Comm comm, MeshOptions options,
                                      const std::string& description,
-                                     const std::function<MeshSpec()>& parse) {
+                                     const std::function<MeshSpec()>& parse, const NextMesh* next) {
   const mpi::CommunicatorView world{comm};
-  LocalPlan local = plan_locally(world.size(), options, parse);
+  LocalPlan local =
+      plan_locally(world.size(), options, parse, next == nullptr ? nullptr : &next->plan);
   const auto control = make_control(world, local, description, options);
   warn_of_launcher(*control);
+  if (options.survive) warn_of_deaths(*control);
   try {
-    return make_state(std::move(local), std::move(options), description, control);
+    return make_state(std::move(local), std::move(options), description, control, next);
   } catch (const MismatchError&) {
     throw;  // every rank throws it
   } catch (const TimeoutError&) {
     throw;  // the others have been told, or are missing
+  } catch (const LostRanks&) {
+    throw;  // every survivor throws it
   } catch (const Error& error) {
     control->leave_by_exception(error.message());
     throw;

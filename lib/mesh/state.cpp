@@ -47,7 +47,8 @@ void MeshState::leak_devices() {
 
 // The mesh ends without close(), so the operations of other ranks may never be complete.
 void MeshState::tell_peers() const {
-  if (!mpi::is_active()) return;  // all ranks have finalised MPI, or do so now
+  if (control->is_lost()) return;  // all survivors know it
+  if (!mpi::is_active()) return;   // all ranks have finalised MPI, or do so now
   std::string why = "left the mesh without close()";
   if (std::uncaught_exceptions() > exceptions) {
     const std::string failure = error_in_flight();

@@ -3,6 +3,7 @@
 
 #include <new>
 
+#include "detail/translated_ranks.hpp"
 #include "rankmesh/mpi/error.hpp"
 
 namespace rankmesh::mpi {
@@ -84,6 +85,16 @@ Communicator duplicate(const CommunicatorView& parent) {
   MPI_Comm native = MPI_COMM_NULL;
   check(MPI_Comm_create(parent.native(), group.native(), &native), "MPI_Comm_create");
   return Communicator{native};
+}
+
+std::vector<int> translated_ranks(const CommunicatorView& from, std::span<const int> ranks,
+                                  const CommunicatorView& to) {
+  const OwnedGroup theirs{from}, ours{to};
+  std::vector<int> translated(ranks.size());
+  check(MPI_Group_translate_ranks(theirs.native(), static_cast<int>(ranks.size()), ranks.data(),
+                                  ours.native(), translated.data()),
+        "MPI_Group_translate_ranks");
+  return translated;
 }
 
 Communicator split(const CommunicatorView& parent, int colour, int key) {

@@ -136,7 +136,7 @@ void abort_job(int status) noexcept {
   is_ending = true;
   ending_thread = std::this_thread::get_id();
   const int of_job = (status & 255) == 0 ? 1 : status & 255;
-  if (is_active()) MPI_Abort(MPI_COMM_WORLD, of_job);
+  if (is_active() && !is_survivor()) MPI_Abort(MPI_COMM_WORLD, of_job);
   std::_Exit(of_job);
 }
 

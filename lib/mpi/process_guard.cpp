@@ -105,14 +105,19 @@ void switch_off() noexcept {
 // Finalises MPI as soon as all ranks are about to do so. If one of them cannot finalise and calls
 // MPI_Abort instead, this rank must not be in MPI_Finalize already: Open MPI 4.1's launcher waits
 // in a barrier of its own then, and often crashes or hangs when it is told to end the job.
+// If the job goes on without ranks that are lost, those that are left end without MPI_Finalize.
 void finalize_together() {
+  if (has_loss()) return;
   MPI_Request all_come = MPI_REQUEST_NULL;
   MPI_Ibarrier(MPI_COMM_WORLD, &all_come);
   constexpr int hasty_tests = 1000;
+  constexpr int tests_per_look = 100;
   int is_done = 0;
   for (int tests = 0;
-       MPI_Test(&all_come, &is_done, MPI_STATUS_IGNORE) == MPI_SUCCESS && is_done == 0; ++tests)
+       MPI_Test(&all_come, &is_done, MPI_STATUS_IGNORE) == MPI_SUCCESS && is_done == 0; ++tests) {
+    if (tests % tests_per_look == 0 && has_companion_ended()) return;
     usleep(tests < hasty_tests ? 0 : 1000);
+  }
   MPI_Finalize();
 }
 
@@ -129,7 +134,9 @@ void end_uncleanly(const std::vector<UnfinishedReason>& reasons, int status) {
           ? ""
           : fmt::format("MPI cannot be finalised: {}; {}{}this rank {}", fmt::join(what, ", and "),
                         fmt::join(hints, "; "), hints.empty() ? "" : "; ",
-                        aborts ? "ends the job with MPI_Abort" : "leaves the job to the launcher");
+                        is_survivor() ? "ends, and the others go on"
+                        : aborts      ? "ends the job with MPI_Abort"
+                                      : "leaves the job to the launcher");
   flush_stdout();
   if (aborts) end_job(name_of_library, text, status);
   if (!text.empty()) write_last_words(name_of_library, text);
@@ -161,6 +168,7 @@ void at_exit(int status, void*) {
         {{fmt::format("exit({}) was called in a thread that did not initialise MPI", status),
           "return from main instead, or call exit() in the thread that initialised MPI"}},
         status);
+  if (has_loss()) return;
   std::vector<UnfinishedReason> reasons = unfinished_reasons();
   if (reasons.empty() && status == 0) return finalize_together();
   reasons.insert(reasons.begin(), reason_of_exit(status));
@@ -215,7 +223,7 @@ void end_guard(bool by_exception) noexcept {
     return;
   }
   const std::vector<UnfinishedReason> reasons = unfinished_reasons();
-  if (!reasons.empty()) return end_uncleanly(reasons, g.status);
+  if (!reasons.empty() && !has_loss()) return end_uncleanly(reasons, g.status);
   switch_off();
   finalize_together();
 }

@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "detail/unfinished.hpp"
 
+#include <signal.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
 #include <map>
 #include <mutex>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -26,6 +32,7 @@ struct UnfinishedRecord {
   std::string abandoned;  // the first operation
   std::size_t abandoned_count = 0;
   std::vector<MPI_Request> requests;
+  std::set<std::int64_t> companions;  // processes
 };
 
 // There is one MPI per process, and therefore one record. It is never destroyed, because the
@@ -35,7 +42,27 @@ UnfinishedRecord& record() {
   return only;
 }
 
+std::atomic<bool> may_survive{false};
+std::atomic<bool> has_lost_ranks{false};
+
 }  // namespace
+
+void record_survivor() noexcept { may_survive = true; }
+bool is_survivor() noexcept { return may_survive; }
+void record_companions(const std::vector<std::int64_t>& processes) noexcept {
+  const std::lock_guard lock{record().mutex};
+  record().companions.insert(processes.begin(), processes.end());
+}
+
+bool has_companion_ended() noexcept {
+  const std::lock_guard lock{record().mutex};
+  return std::ranges::any_of(record().companions, [](std::int64_t process) {
+    return ::kill(static_cast<pid_t>(process), 0) != 0 && errno == ESRCH;
+  });
+}
+
+void record_loss() noexcept { has_lost_ranks = true; }
+bool has_loss() noexcept { return has_lost_ranks; }
 
 OpenMark::OpenMark(const std::string& mesh, int ranks, const std::string& coordinates) {
   UnfinishedRecord& r = record();

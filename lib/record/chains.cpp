@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -17,12 +19,14 @@ namespace rankmesh::record::detail {
 namespace {
 
 constexpr std::size_t most_steps = 16;  // of a chain
+constexpr std::size_t most_camps = 4;   // that are described
 // Few programs let the other ranks wait for so long.
 constexpr Time suspicious_wait = 10'000'000'000;
 
-// Ranks that wait for no other rank and do the same.
+// Ranks that wait for no other rank, and that do the same or for which the same ranks wait.
 struct Roots {
   std::vector<std::size_t> nodes;
+  std::vector<std::vector<std::size_t>> camps;           // those that do the same
   Finding::Severity severity = Finding::Severity::note;  // the worst one
   WaitGraph::Waiters waiters;
 };
@@ -41,6 +45,27 @@ std::string_view reason_text(const Evidence& evidence, std::size_t node) {
 std::string root_text(const Evidence& evidence, std::size_t node) {
   return doing(evidence.job.record(node), blocked_call(evidence, node)) +
          std::string{reason_text(evidence, node)};
+}
+
+// Whether the rank is outside rankmesh: it computes, or is in a call of the program's own MPI.
+bool is_outside(const Evidence& evidence, std::size_t node) {
+  return evidence.graph.nodes[node].activity == Activity::outside &&
+         evidence.job.record(node).presence == Presence::open && !evidence.graph.is_halted(node);
+}
+
+// `; rank 2 (dp=1,tp=0) runs outside rankmesh since ...`, for ranks that do the same.
+std::string camp_text(const Evidence& evidence, const std::vector<std::size_t>& camp) {
+  const Job& job = evidence.job;
+  const std::size_t first = camp.front();
+  const bool is_mixed = std::ranges::any_of(camp, [&](std::size_t node) {
+    return job.record(node).process != job.record(first).process;
+  });
+  return fmt::format(
+      "; {} {}{}{}{}", name_ranks(job, camp),
+      doing(job.record(first), blocked_call(evidence, first), camp.size() > 1,
+            is_mixed ? std::optional{Process::unknown} : std::nullopt),
+      since_text(job, camp, evidence.graph.nodes[first].activity != Activity::outside),
+      mark_text(job, camp), reason_text(evidence, first));
 }
 
 // The nodes for which other nodes wait, and which themselves wait for no other node.
@@ -169,12 +194,11 @@ Finding chain_finding(const Evidence& evidence, Roots& roots) {
                   .severity = roots.severity};
   std::size_t direct = 0;
   finding.text = capital(direct_text(evidence, roots, direct));
-  const bool is_in_call = evidence.graph.nodes[roots.nodes.front()].activity != Activity::outside;
-  finding.text += fmt::format(
-      "; {} {}{}{}{}.", name_ranks(job, roots.nodes),
-      doing(record, blocked_call(evidence, roots.nodes.front()), roots.nodes.size() > 1),
-      since_text(job, roots.nodes, is_in_call), mark_text(job, roots.nodes),
-      reason_text(evidence, roots.nodes.front()));
+  for (std::size_t c = 0; c < std::min(roots.camps.size(), most_camps); ++c)
+    finding.text += camp_text(evidence, roots.camps[c]);
+  if (roots.camps.size() > most_camps)
+    finding.text += "; the others are outside rankmesh, too, after other calls";
+  finding.text += ".";
   if (is_closed) finding.text += numbers_text(evidence, roots);
   finding.text += indirect_text(evidence, roots.waiters, direct);
   finding.steps = longest_chain(evidence, roots);
@@ -183,6 +207,38 @@ Finding chain_finding(const Evidence& evidence, Roots& roots) {
   finding.ranks = ranks_of(job, roots.nodes);
   finding.waiting = ranks_of(job, waiting);
   return finding;
+}
+
+// Ranks that do the same belong together. So do ranks outside rankmesh for which the same ranks
+// wait: they may be in one call of MPI, such as the program's own MPI_Barrier.
+std::vector<Roots> groups_of_roots(const Evidence& evidence,
+                                   const std::vector<std::size_t>& nodes) {
+  std::map<std::string, std::vector<std::size_t>> by_text;
+  for (const std::size_t node : nodes)
+    by_text[is_outside(evidence, node)
+                ? doing(evidence.job.record(node), nullptr, false, Process::unknown)
+                : root_text(evidence, node)]
+        .push_back(node);
+  const std::vector<Time> waited_for = times_waited_for(evidence);
+  std::map<std::set<std::size_t>, Roots> groups;
+  for (const auto& [text, camp] : by_text) {
+    std::set<std::size_t> key;  // the points that need them
+    for (const std::size_t node : camp)
+      for (const std::size_t point : evidence.graph.points_for(node)) key.insert(point);
+    if (!is_outside(evidence, camp.front())) key = {none, camp.front()};
+    Roots& roots = groups[key];
+    roots.camps.push_back(camp);
+    roots.nodes.insert(roots.nodes.end(), camp.begin(), camp.end());
+    for (const std::size_t node : camp)
+      roots.severity = std::min(roots.severity, severity_of(evidence, node, waited_for[node]));
+  }
+  std::vector<Roots> result;
+  for (auto& [key, roots] : groups) {
+    std::ranges::sort(roots.nodes);
+    std::ranges::sort(roots.camps);
+    result.push_back(std::move(roots));
+  }
+  return result;
 }
 
 }  // namespace
@@ -206,15 +262,9 @@ std::string indirect_text(const Evidence& evidence, const WaitGraph::Waiters& wa
 
 std::vector<Finding> chains_of_waits(const Evidence& evidence,
                                      const std::vector<Circle>& in_circle) {
-  const std::vector<Time> waited_for = times_waited_for(evidence);
-  std::map<std::string, Roots> by_text;
-  for (const std::size_t node : all_roots(evidence, in_circle)) {
-    Roots& roots = by_text[root_text(evidence, node)];
-    roots.nodes.push_back(node);
-    roots.severity = std::min(roots.severity, severity_of(evidence, node, waited_for[node]));
-  }
+  std::vector<Roots> all = groups_of_roots(evidence, all_roots(evidence, in_circle));
   std::vector<Roots*> order;
-  for (auto& [text, roots] : by_text) order.push_back(&roots);
+  for (Roots& roots : all) order.push_back(&roots);
   std::ranges::sort(order, [&](const Roots* a, const Roots* b) {
     return std::pair{a->severity, a->nodes.front()} < std::pair{b->severity, b->nodes.front()};
   });

@@ -82,7 +82,7 @@ struct Finding {
   /// - `circle`: the ranks of one circle, in the order in which they wait for each other.
   /// - `waits` and `missing_call`: the longest chain of waits. The last step is a rank that waits
   ///   for no other rank.
-  /// - `message`: the two ends.
+  /// - `message`: the two ends of each message.
   std::vector<Step> steps{};
 };
 

@@ -6,8 +6,10 @@
 #include <string>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "detail/findings.hpp"
 #include "detail/sentences.hpp"
@@ -145,6 +147,49 @@ void add_stuck_messages(
   }
 }
 
+// `rank 3 waits for tag 23 from rank 5, which has not sent it`
+std::string unmatched_text(const Job& job, std::size_t node, const MessageEnd& end) {
+  const std::string tag = end.key.tag < 0 ? "a message" : fmt::format("tag {}", end.key.tag);
+  if (end.is_send)
+    return fmt::format("{} waits with {} for {}, which has not called the receive",
+                       name_one(job, node), tag, name_one(job, end.key.receiver));
+  return fmt::format("{} waits for {} from {}, which has not sent it", name_one(job, node), tag,
+                     name_one(job, end.key.sender));
+}
+
+// The messages for which ranks have waited for long although nothing shows that they wait for ever.
+std::optional<Finding> unmatched_messages(const Evidence& evidence,
+                                          const std::vector<Circle>& in_circle) {
+  constexpr std::size_t most_printed = 4;
+  const Job& job = evidence.job;
+  Finding finding{.kind = Finding::Kind::message};
+  std::vector<std::string> texts;
+  std::vector<std::size_t> ends;
+  for (std::size_t node = 0; node < job.size(); ++node) {
+    const NodeState& state = evidence.graph.nodes[node];
+    if (state.point == none || state.call == none || state.is_old || !state.since ||
+        in_circle[node] != Circle::no || job.record(node).read_at - *state.since < long_wait)
+      continue;
+    for (const MessageEnd& end : Messages::ends_of(job, node, job.record(node).calls[state.call])) {
+      const std::size_t other = end.is_send ? end.key.receiver : end.key.sender;
+      if (other == none || is_gone(job.record(other)) || !unreceived(evidence, end).empty() ||
+          evidence.messages.match_of(job, end, state.call) != Messages::Match::not_made)
+        continue;
+      texts.push_back(unmatched_text(job, node, end));
+      finding.steps.push_back(end_step(job, node, wait_text(evidence, node)));
+      finding.steps.push_back(end_step(job, other, wait_text(evidence, other)));
+      ends.insert(ends.end(), {node, other});
+    }
+  }
+  if (texts.empty()) return std::nullopt;
+  finding.ranks = ranks_of(job, ends);
+  const std::size_t more = texts.size() - std::min(texts.size(), most_printed);
+  texts.resize(texts.size() - more);
+  finding.text = capital(fmt::format("{}", fmt::join(texts, "; ")));
+  finding.text += more == 0 ? "." : fmt::format("; and {}.", count_text(more, "more message"));
+  return finding;
+}
+
 }  // namespace
 
 std::vector<Finding> message_findings(const Evidence& evidence,
@@ -169,6 +214,8 @@ std::vector<Finding> message_findings(const Evidence& evidence,
   });
   std::vector<Finding> findings;
   for (auto& [node, finding] : found) findings.push_back(std::move(finding));
+  if (auto finding = unmatched_messages(evidence, in_circle))
+    findings.push_back(std::move(*finding));
   return findings;
 }
 

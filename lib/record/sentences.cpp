@@ -76,7 +76,8 @@ std::string number_ranks(const Job& job, std::span<const std::size_t> nodes) {
   return fmt::format("ranks {} and {}", ranks.at(0).value(), ranks.at(1).value());
 }
 
-std::string doing(const Record& record, const Call* blocked, bool is_plural) {
+std::string doing(const Record& record, const Call* blocked, bool is_plural,
+                  std::optional<Process> process) {
   const auto verb = [&](std::string_view one, std::string_view several) {
     return verb_of(is_plural, one, several);
   };
@@ -104,9 +105,10 @@ std::string doing(const Record& record, const Call* blocked, bool is_plural) {
   if (record.process == Process::stopped)
     return fmt::format("{} stopped by a signal or a debugger {}", verb("is", "are"), where);
   if (blocked != nullptr || record.wait) return fmt::format("{} {}", verb("is", "are"), where);
-  const std::string_view runs = record.process == Process::running    ? verb("runs", "run")
-                                : record.process == Process::sleeping ? verb("sleeps", "sleep")
-                                                                      : verb("is", "are");
+  const Process state = process.value_or(record.process);
+  const std::string_view runs = state == Process::running    ? verb("runs", "run")
+                                : state == Process::sleeping ? verb("sleeps", "sleep")
+                                                             : verb("is", "are");
   if (record.calls.empty())
     return fmt::format("{} outside rankmesh and {} made no call", runs, has);
   return fmt::format("{} outside rankmesh since {}", runs, text_of_last_call(record));

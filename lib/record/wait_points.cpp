@@ -218,7 +218,8 @@ std::size_t WaitGraph::point_of_message(std::size_t node, std::size_t call) {
 std::size_t WaitGraph::point_of_wait(const Wait& wait) {
   const bool is_meeting = wait.point != 0;
   if (is_meeting) {
-    const auto [at, is_new] = meetings_.try_emplace(wait.point, points.size());
+    const auto [at, is_new] =
+        meetings_.try_emplace({wait.point, wait.ranks.to_string()}, points.size());
     if (!is_new) return at->second;
   }
   WaitPoint point{.is_meeting = is_meeting};

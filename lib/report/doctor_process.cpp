@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/detail/misspelt.hpp"
 #include "base/detail/text.hpp"
 #include "detail/doctor.hpp"
 #include "rankmesh/base/launcher.hpp"
@@ -225,6 +226,39 @@ std::vector<Found> find_little_shared_memory(const Examination& job) {
   });
 }
 
+std::vector<Found> find_no_shared_memory(const Examination& job) {
+  return of_each(by_node(job), [](const auto& node) {
+    Members members = node.second;
+    std::erase_if(members,
+                  [](const RankFacts* facts) { return facts->why_no_shared_memory.empty(); });
+    return of_members(members, [](const Members& some) {
+      return fmt::format("the ranks of host {} share no memory: {}", some.front()->host,
+                         some.front()->why_no_shared_memory);
+    });
+  });
+}
+
+std::vector<Found> find_wrong_settings(const Examination& job) {
+  return of_each(variants(job, [](const RankFacts& facts) { return facts.wrong_settings; }),
+                 [](const Variant& variant) -> std::vector<Found> {
+                   if (variant.value.empty()) return {};
+                   return {{variant.ranks, variant.value}};
+                 });
+}
+
+std::vector<Found> find_misspelt_settings(const Examination& job) {
+  std::set<std::string> names;
+  for (const RankFacts& facts : job.ranks)
+    for (const auto& [name, value] : facts.variables)
+      if (!rankmesh::detail::meant_setting(name).empty()) names.insert(name);
+  return of_each(names, [&](const std::string& name) {
+    const auto having = [&](const RankFacts& facts) { return facts.variables.contains(name); };
+    return of_members(members_with(job, having),
+                      fmt::format("{} is not known; did you mean {}?", name,
+                                  rankmesh::detail::meant_setting(name)));
+  });
+}
+
 // With ptrace_scope 1, a process may trace only its children. This is the default of several
 // distributions, and MPI works with it.
 std::vector<Found> find_ptrace_scope(const Examination& job) {
@@ -296,6 +330,17 @@ constexpr Rule rules[] = {
      "--ipc=host), "
      "or mount -o remount,size=... /dev/shm",
      find_little_shared_memory},
+    {"no-shared-memory", warning,
+     "groups inside the node use MPI instead of shared memory, which is several times slower for "
+     "small calls, and every call is compared by messages",
+     "let the processes of a node see each other: start all ranks in one container, or containers "
+     "with --ipc=host --pid=host, and let them be processes of one user",
+     find_no_shared_memory},
+    {"settings", error,
+     "no rank can open a mesh as long as a variable has such a value on any rank",
+     "correct the variable, or unset it", find_wrong_settings},
+    {"setting-names", warning, "a variable that rankmesh does not know has no effect",
+     "correct the name in the job script", find_misspelt_settings},
     {"ptrace-scope", note,
      "debuggers cannot attach to a rank that hangs, and MPI copies messages inside a node twice "
      "because it cannot read the memory of another process",

@@ -58,7 +58,6 @@ std::vector<std::pair<std::string, std::vector<Rank>>> detail::nccl_groups(const
   return groups;
 }
 
-// Ranks and processes are in the order of the local ranks.
 std::string detail::nodes_text(const LiveFacts& live) {
   std::vector<std::vector<Rank>> ranks(static_cast<std::size_t>(live.placement.node_count()));
   std::vector<std::vector<Rank>> processes(ranks.size());
@@ -67,6 +66,11 @@ std::string detail::nodes_text(const LiveFacts& live) {
     ranks[node].push_back(r);
     processes[node].push_back(live.process_ids.at(static_cast<std::size_t>(r)));
   }
+  for (std::vector<Rank>& list : processes) {  // equal in containers of one node
+    std::ranges::sort(list);
+    const auto repeated = std::ranges::unique(list);
+    list.erase(repeated.begin(), repeated.end());
+  }
   std::string text;
   const std::size_t shown = std::min(max_nodes, ranks.size());
   for (std::size_t n = 0; n < shown; ++n)
@@ -74,6 +78,10 @@ std::string detail::nodes_text(const LiveFacts& live) {
                         RankSet::of(ranks[n]).to_string(48),
                         RankSet::of(processes[n]).to_string(48), devices_text(live, ranks[n]));
   if (ranks.size() > shown) text += fmt::format("  ... and {} more nodes\n", ranks.size() - shown);
+  for (std::size_t n = 0; n < live.why_no_shared_memory.size(); ++n)
+    if (const std::string& why = live.why_no_shared_memory[n]; !why.empty())
+      text += fmt::format("  the ranks of n{} share no memory, so groups inside it use MPI: {}\n",
+                          n, why);
   return text + phases_text(live) + nccl_text(live);
 }
 

@@ -19,6 +19,8 @@ struct LiveFacts {
   Placement placement;                    ///< The node of each rank.
   std::vector<std::string> hosts;         ///< host name of each node
   std::vector<std::int64_t> process_ids;  ///< process ID of each rank
+  /// For each node, why its ranks share no memory; empty texts for the others.
+  std::vector<std::string> why_no_shared_memory{};
   std::vector<int> devices{};    ///< CUDA's device number of each rank; empty without devices
   std::string why_no_devices{};  ///< the reason why there are no devices, if there are none
   /// The durations of the phases of NCCL's bootstrap, in seconds. Each duration is the maximum over

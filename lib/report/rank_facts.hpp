@@ -64,6 +64,10 @@ struct RankFacts {
   LimitFacts limits;  ///< The limits of the process.
   /// The size and the free bytes of /dev/shm; -1 if it does not exist.
   std::int64_t shared_memory_size = -1, shared_memory_free = -1;  ///< In bytes.
+  /// Why the ranks of the node share no memory; empty if they do.
+  std::string why_no_shared_memory;
+  /// Which variables of rankmesh have values that are not valid; empty if none has.
+  std::string wrong_settings;
   int ptrace_scope = 0;    ///< The value in /proc/sys/kernel/yama; 0 if it does not exist.
   std::vector<int> cores;  ///< The cores on which the process may run, in ascending order.
   int online_cores = 0;    ///< The number of cores of the node.

@@ -134,6 +134,9 @@ Json views_json(const MeshPlan& plan) {
 
 void add_live_json(const MeshPlan& plan, const LiveFacts& live, Json& fields) {
   if (!live.why_no_devices.empty()) fields["why_no_devices"] = live.why_no_devices;
+  for (std::size_t n = 0; n < live.why_no_shared_memory.size(); ++n)
+    if (const std::string& why = live.why_no_shared_memory[n]; !why.empty())
+      fields["no_shared_memory"].push_back({{"node", n}, {"why", why}});
   if (live.phases)
     fields["nccl_seconds"] = {{"unique_ids", live.phases->unique_ids},
                               {"broadcasts", live.phases->broadcasts},

@@ -12,6 +12,7 @@
 #include "detail/mpi_message.hpp"
 #include "detail/published_call.hpp"
 #include "detail/reduce_kernels.hpp"
+#include "detail/staged_call.hpp"
 #include "detail/wrong_length.hpp"
 #include "mpi/detail/returned_errors.hpp"
 #include "rankmesh/mpi/error.hpp"
@@ -99,10 +100,11 @@ class MpiCollective final : public Pending {
 }  // namespace
 
 MpiTransport::MpiTransport(const mpi::CommunicatorView& comm, std::int64_t largest_count,
-                           std::uint64_t* calls)
+                           std::uint64_t* calls, bool polls)
     : calls_{calls},
       comm_{comm},
       largest_count_{std::clamp<std::int64_t>(largest_count, 1, std::numeric_limits<int>::max())},
+      polls_{polls},
       is_foreign_{!mpi::returns_errors(comm.native())} {}
 
 bool MpiTransport::supports(const Call& call) const { return !call.is_on_device(); }
@@ -116,8 +118,17 @@ std::uint64_t MpiTransport::count(const Call& call) {
   return calls_ == nullptr || is_point_to_point(call.operation) ? 0 : ++*calls_;
 }
 
+void MpiTransport::run_polled(const Call& call, Waiter& waiter) {
+  const std::uint64_t number =
+      calls_ == nullptr || is_point_to_point(call.operation) ? 0 : *calls_ + 1;
+  detail::PublishedCall published{waiter, call, number, carrier()};
+  waiter.finish(call, number, start(call));
+  published.end();
+}
+
 void MpiTransport::run(const Call& call, Waiter& waiter) {
   mpi::require_not_finalised();
+  if (polls_) return run_polled(call, waiter);
   const std::uint64_t number = count(call);
   const auto carry_this = [&] {
     try {
@@ -157,6 +168,13 @@ std::optional<std::int64_t> MpiTransport::arrived(RankInGroup from, int tag) {
 }
 
 std::unique_ptr<Pending> MpiTransport::start(const Call& call) {
+  if (!polls_) return start_in_place(call);
+  return std::make_unique<detail::StagedCall>(
+      call, RankInGroup{comm_.rank()}, comm_.size(),
+      [this](const Call& staged) { return start_in_place(staged); });
+}
+
+std::unique_ptr<Pending> MpiTransport::start_in_place(const Call& call) {
   mpi::require_not_finalised();
   if (is_point_to_point(call.operation))
     return std::make_unique<detail::MpiMessage>(call, comm_, largest_count_, is_foreign_);

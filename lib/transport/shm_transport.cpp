@@ -114,7 +114,7 @@ void ShmTransport::run(const Call& call, Waiter& waiter) {
   const shm::Outcome outcome = shm::run_small(engine_, progress, call, pauses_);
   if (outcome == shm::Outcome::complete) return;
   if (outcome == shm::Outcome::not_begun) {
-    throw_if_ended();
+    throw_if_ended_in(call, waiter);
     engine_.begin(progress, call);
     if (place_.recording.record != nullptr)
       progress.entry = &detail::add_entry(
@@ -131,7 +131,7 @@ bool ShmTransport::meet(const Call& call, bool is_async, Waiter& waiter) {
   const shm::Outcome outcome = shm::meeting.run_small(engine_, progress, meeting, pauses_);
   if (outcome == shm::Outcome::complete) return meeting.any_is_async;
   if (outcome == shm::Outcome::not_begun) {
-    throw_if_ended();
+    throw_if_ended_in(call, waiter);
     engine_.begin(progress, meeting, shm::meeting);
   }
   poll(progress, meeting, waiter);
@@ -165,6 +165,11 @@ void ShmTransport::poll_unrecorded(shm::Progress& progress, const Call& call, Wa
   waiter.finish(call, progress.call_number, std::move(pending));
 }
 
+// The waiter finds out whether the group has ended because ranks are lost.
+void ShmTransport::throw_if_ended_in(const Call& call, Waiter& waiter) {
+  if (engine_.is_halted()) waiter.wait(call, calls() + 1, [&]() -> bool { end_early(); }, {});
+}
+
 // Waits for an operation that has begun: spins, then yields the core, then waits through the
 // waiter.
 void ShmTransport::wait_for(shm::Progress& progress, const Call& call, Waiter& waiter) {
@@ -174,13 +179,16 @@ void ShmTransport::wait_for(shm::Progress& progress, const Call& call, Waiter& w
       shm::pause();
       engine_.advance();
     }
-    for (detail::FewPolls few{yields}; few.next();) {
+    for (detail::FewPolls few{yields}; few.next() && !engine_.is_halted();) {
       if (try_to_complete(progress)) return;
       sched_yield();
     }
     waiter.wait(
         call, progress.call_number, [&] { return try_to_complete(progress); },
         [&] { return engine_.awaited(); });
+  } catch (const LostRanks&) {
+    engine_.give_up();
+    throw;
   } catch (const Error& error) {
     give_up(error);
     engine_.give_up();

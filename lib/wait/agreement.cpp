@@ -73,7 +73,7 @@ std::string Agreement::finding(std::string_view activity, const std::vector<std:
     parts.push_back(split_record(records[r]));
     if (!parts.back().front().empty()) failures[parts.back().front()].emplace_back(r);
   }
-  std::string text = fmt::format("the {} ranks do not agree before {}", records.size(), activity);
+  std::string text = fmt::format("the {} ranks do not agree before {}:", records.size(), activity);
   for (const auto& [message, ranks] : failures)
     text += fmt::format("\n  {} failed: {}", ranks_text(ranks), message);
   if (!failures.empty()) return text;  // failed ranks may have no fields to compare

@@ -7,9 +7,11 @@
 
 #include <fmt/format.h>
 
+#include "base/detail/launched.hpp"
 #include "base/detail/patience.hpp"
 #include "detail/control_plane.hpp"
 #include "detail/open_parts.hpp"
+#include "mpi/detail/translated_ranks.hpp"
 
 namespace rankmesh::detail {
 namespace {
@@ -50,6 +52,8 @@ LongWait::LongWait(MonitorState& state, const WaitPoint& point, const Deadline& 
                            : std::min(5.0, deadline.seconds() / 2)}} {}
 
 void LongWait::look() {
+  LossWatch::look_at_all();
+  if (state_.control != nullptr) state_.control->throw_if_lost();
   if (begin_ == 0) begin();
   if (state_.control != nullptr && state_.control->at_look) state_.control->at_look();
   if (silence_.passed()) {
@@ -72,7 +76,7 @@ void LongWait::begin() {
   next_check_ = next_deadlock_check_ = begin_ + check_interval();
   if (state_.control == nullptr) return;
   next_stall_ = state_.control->stall.count();
-  published_.emplace(state_.board(), wait_of_point());
+  published_.emplace(state_.board(), wait_of_point(), ranks_elsewhere());
   if (state_.board() == nullptr) return;
   for (const int member : point_.members)
     if (member != state_.comm.rank() && state_.board()->index_of(state_.in_mesh(member)))
@@ -85,10 +89,26 @@ record::Wait LongWait::wait_of_point() const {
   return wait;
 }
 
+// The members of this wait in the other meshes of this process. A mesh that is being opened has no
+// record yet, so only those of other meshes can say for whom this rank waits.
+PublishedWait::RanksElsewhere LongWait::ranks_elsewhere() const {
+  PublishedWait::RanksElsewhere elsewhere;
+  OpenParts<MonitorState>::instance().for_each([&](const MonitorState& other) {
+    if (&other == &state_ || other.board() == nullptr) return;
+    std::vector<Rank> ranks;
+    for (const int member : mpi::translated_ranks(state_.comm, point_.members, other.comm))
+      if (member != MPI_UNDEFINED) ranks.push_back(other.in_mesh(member));
+    std::ranges::sort(ranks);
+    elsewhere[other.board()] = RankSet::of(ranks);
+  });
+  return elsewhere;
+}
+
 // Asks all members that are not on the board of this node.
 void LongWait::ask(Seconds grace) {
   std::vector<StatusOfRank> before;  // members that do not answer again may still do this
   if (inquiry_) before = std::move(inquiry_->answers);
+  launched_.clear();
   inquiry_ = Inquiry{++state_.questions, Deadline{grace}, {}, std::move(before)};
   for (const int member : point_.members)
     if (member != state_.comm.rank() && std::ranges::find(local_, member) == local_.end())
@@ -121,9 +141,20 @@ void LongWait::hear() {
 
 bool LongWait::is_answered() const { return inquiry_->silent.empty() || inquiry_->grace.passed(); }
 
+// While the first mesh is opened, the ranks share no memory yet. Then only the system can say that
+// a silent rank is stopped or has ended.
 RankStatus LongWait::status_of(int member) const {
   if (auto status = state_.look(member)) return *status;
-  return inquiry_ ? status_in(inquiry_->answers, member) : RankStatus{};
+  RankStatus status = inquiry_ ? status_in(inquiry_->answers, member) : RankStatus{};
+  if (status.kind != RankStatus::Kind::silent || state_.board() != nullptr) return status;
+  const mpi::CommunicatorView world{MPI_COMM_WORLD};
+  const int number = mpi::translated_ranks(state_.comm, {&member, 1}, world).front();
+  if (launched_.empty()) launched_ = states_of_launched();
+  const auto process = launched_.find(number);
+  if (process == launched_.end()) return status;
+  if (process->second == ProcessState::stopped) status.kind = RankStatus::Kind::stopped;
+  if (process->second == ProcessState::ended) status.kind = RankStatus::Kind::ended;
+  return status;
 }
 
 bool LongWait::is_present(const RankStatus& status) const {
@@ -267,15 +298,21 @@ void LongWait::look_at_deadline() {
   }
   if (left > 0) return;
   if (stage_ == Stage::asked) {
-    hear();  // there may already be a verdict
     note_status();
+    // A member that has given up has told this rank before it left its wait. So if it was noted as
+    // missing, its verdict is there.
+    hear();
     ask(patience().answer);
     first_end_ = Deadline{patience().verdict};
     diagnose(AlreadySaid::missing);
     stage_ = Stage::asked_again;
   }
-  // Another member may be about to send its verdict, which all of them then throw.
-  if (is_answered() && first_end_->passed()) fail(true);
+  if (!is_answered() || !first_end_->passed()) return;
+  // Another member may have sent its verdict, which all of them then throw, while this rank read
+  // the records or had no core. MPI may show a message only after it has looked for others.
+  constexpr int looks = 3;
+  for (int i = 0; i < looks; ++i) hear();
+  fail(true);
 }
 
 void LongWait::fail(bool has_timed_out) {

@@ -25,6 +25,7 @@ struct alignas(128) BoardHeader {
   std::atomic<std::uint64_t> failed_close{0};  // the last attempt in which a rank could not close
   std::atomic<std::uint64_t> gave_up{0};       // the place of the rank that ended a close, plus 1
   std::atomic<std::uint64_t> balance{0};       // of the messages of all ranks
+  std::atomic<std::uint64_t> losses{0};        // see LossWatch
 };
 // In `closings`: a rank does not wait for the others any longer.
 constexpr std::uint64_t close_ended = std::uint64_t{1} << 63;
@@ -66,6 +67,12 @@ std::optional<RankStatus> call_of(const RankArea& area) {
 }
 
 }  // namespace
+
+std::atomic<std::uint64_t>& NodeBoard::losses() const { return header_of(memory_).losses; }
+
+bool NodeBoard::is_gone(std::size_t slot) const {
+  return (area(slot).has_come && !area(slot).is_open()) || has_ended(slot);
+}
 
 std::size_t NodeBoard::bytes(std::size_t ranks) {
   return sizeof(BoardHeader) + ranks * sizeof(RankArea);

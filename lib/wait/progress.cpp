@@ -12,6 +12,7 @@ namespace rankmesh::detail {
 namespace {
 
 std::atomic<void (*)(MeshLock*)> advance_function{nullptr};
+std::atomic<void (*)()> leave_function{nullptr};
 
 // A loop that begins its next test() so soon does nothing else, and yields its core after so many
 // tests.
@@ -54,6 +55,14 @@ RANKMESH_PRIVATE_API void advance_between_tests() noexcept {
     sched_yield();
   }
   last_end = Clock::now();
+}
+
+void leave_fast_path() noexcept {
+  if (const auto leave = leave_function.load(std::memory_order_acquire); leave != nullptr) leave();
+}
+
+void set_leave_fast_path(void (*leave)()) noexcept {
+  leave_function.store(leave, std::memory_order_release);
 }
 
 void set_advance(void (*advance)(MeshLock*)) noexcept {

@@ -4,9 +4,12 @@
 #include <algorithm>
 #include <string>
 
+#include <fmt/format.h>
+
 #include "base/detail/private_api.hpp"
 #include "detail/open_parts.hpp"
 #include "mpi/detail/returned_errors.hpp"
+#include "rankmesh/base/hash.hpp"
 
 namespace rankmesh::detail {
 namespace {
@@ -19,10 +22,14 @@ bool also_blocks(const NodeBoard& board, const NodeBoard* own) {
 
 }  // namespace
 
-RANKMESH_PRIVATE_API PublishedWait::PublishedWait(NodeBoard* own, const record::Wait& wait)
+RANKMESH_PRIVATE_API PublishedWait::PublishedWait(NodeBoard* own, const record::Wait& wait,
+                                                  const RanksElsewhere& ranks)
     : own_{own} {
-  const record::Wait elsewhere{.text = wait.text + std::string{record::in_another_mesh}};
+  record::Wait elsewhere{.text = wait.text + std::string{record::in_another_mesh},
+                         .point = hash_bytes(fmt::format("{} elsewhere", wait.point)).low};
   OpenParts<NodeBoard>::instance().for_each([&](NodeBoard& board) {
+    const auto known = ranks.find(&board);
+    elsewhere.ranks = known == ranks.end() ? RankSet{} : known->second;
     if (board.publish(&board == own ? wait : elsewhere)) boards_.push_back(&board);
   });
 }

@@ -49,7 +49,7 @@ RANKMESH_PRIVATE_API std::string predicate(const RankStatus& status, bool is_plu
   const char* const have = is_plural ? "have" : "has";
   switch (status.kind) {
     case Kind::silent:
-      return fmt::format("{} silent", be);
+      return fmt::format("{} silent: busy elsewhere, or not reachable", be);
     case Kind::waits:
       return fmt::format("{} in {}", is_plural ? "wait" : "waits", status.text);
     case Kind::in_call:

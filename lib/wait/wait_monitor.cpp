@@ -46,6 +46,14 @@ Backoff::Options pauses() {
 constexpr int polls_per_look = 64;
 constexpr Deadline::Duration longest_between_looks{0.01};
 
+void tell_reason(detail::MonitorState& state, const WaitPoint& point, const std::string& reason,
+                 const std::vector<Rank>& missing) {
+  const auto is_same = [&](const detail::Verdict& verdict) { return verdict.key == point.key; };
+  if (std::ranges::any_of(state.given_up, is_same)) return;
+  const std::string why = state.gave_up(point, reason);
+  state.tell(point, why, detail::verdict_of(point, missing, why), {});
+}
+
 }  // namespace
 
 namespace detail {
@@ -189,9 +197,15 @@ void WaitMonitor::wait(const std::function<bool()>& done, const WaitPoint& point
       throw;  // the operation is complete, or has not begun
     } catch (const MismatchError&) {
       throw;  // the other ranks find it themselves
+    } catch (const LostRanks&) {
+      throw;
     } catch (const Error& error) {
+      if (state_->control != nullptr) state_->control->throw_if_result_of_loss();
       long_wait.throw_deadlock();  // the other error is a result of it
-      give_up(point, error.message());
+      // The members of a group in shared memory also learn there whom one of them has missed.
+      const auto* const timeout = dynamic_cast<const TimeoutError*>(&error);
+      tell_reason(*state_, point, error.message(),
+                  timeout == nullptr ? std::vector<Rank>{} : timeout->missing());
       throw;
     } catch (...) {
       give_up(point, "an exception of the program");
@@ -210,10 +224,7 @@ void WaitMonitor::wait(const std::function<bool()>& done, const WaitPoint& point
 }
 
 void WaitMonitor::give_up(const WaitPoint& point, const std::string& reason) {
-  const auto is_same = [&](const detail::Verdict& verdict) { return verdict.key == point.key; };
-  if (std::ranges::any_of(state_->given_up, is_same)) return;
-  const std::string why = state_->gave_up(point, reason);
-  state_->tell(point, why, detail::verdict_of(point, {}, why), {});
+  tell_reason(*state_, point, reason, {});
 }
 
 void WaitMonitor::leave(const std::string& reason) {

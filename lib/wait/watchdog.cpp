@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 
 #include "base/detail/blocked_signals.hpp"
+#include "detail/loss_watch.hpp"
 #include "detail/open_parts.hpp"
 #include "detail/rank_status.hpp"
 
@@ -63,6 +64,7 @@ class Watchdog {
     constexpr std::chrono::milliseconds tick{250};
     while (!changed_.wait_for(lock, tick, [this] { return is_over_; })) {
       std::vector<std::pair<std::shared_ptr<const Log>, std::string>> reports;
+      LossWatch::look_at_all();
       OpenParts<WatchedMesh>::instance().for_each([&](WatchedMesh& mesh) {
         for (std::string& text : mesh.reports()) reports.emplace_back(mesh.log(), std::move(text));
       });

@@ -165,7 +165,7 @@ TEST_CASE("misuse of an expert dispatcher throws; different arguments throw on e
   if (n > 1) {  // a map that differs is refused, and the old one stays
     CHECK_THROWS_WITH_AS(
         dispatcher.set_map(ExpertMap::contiguous(4 + ep.rank_in_group().value(), n)),
-        doctest::Contains("ExpertDispatcher over 'ep'"), MismatchError);
+        doctest::Contains("ExpertDispatcher::set_map over 'ep'"), MismatchError);
     CHECK(dispatcher.map().experts() == 4);
   }
   CHECK_THROWS_AS((void)dispatcher.route(std::vector<std::int32_t>{0, 4}, 1), UsageError);

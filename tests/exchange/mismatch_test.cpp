@@ -127,8 +127,10 @@ TEST_CASE("arguments of an expert dispatcher that are invalid on one rank") {
     const ExpertDispatcher dispatcher{tp, ExpertMap::contiguous(n, is_odd ? n + 1 : n)};
   });
   ExpertDispatcher dispatcher{tp, ExpertMap::contiguous(n, n)};
-  check_failure(tp, fmt::format("the expert map is for {} ranks", 2 * n), others,
-                [&] { dispatcher.set_map(ExpertMap::contiguous(2 * n, is_odd ? 2 * n : n)); });
+  check_failure(tp, fmt::format("the expert map is for {} ranks", 2 * n),
+                "ExpertDispatcher::set_map over 'tp': ", [&] {
+                  dispatcher.set_map(ExpertMap::contiguous(2 * n, is_odd ? 2 * n : n));
+                });
   CHECK(dispatcher.map().experts() == n);
   const std::vector<std::int32_t> ids{0, is_odd ? 9999 : 1};
   check_failure(tp, "token 1 has the expert id 9999", "route() of 'tp': 2 ids, top-1",

@@ -76,6 +76,13 @@ void instead_of_equal_blocks(Cell& c) {
     if (out[i] != static_cast<float>(i / n)) return c.wrong("fault");
 }
 
+void too_many_counts(Cell& c) {
+  c.expect("tp.all_to_all_v");
+  const auto n = static_cast<std::int64_t>(c.block());
+  const std::vector<std::int64_t> counts(members(c) + c.pick(1, 0), n);
+  (void)c.group->all_to_all_v(c.memory<float>(c.block() * counts.size()), counts);
+}
+
 }  // namespace
 
 Kinds blocks() {
@@ -90,6 +97,7 @@ Kinds blocks() {
       {.name = "all_gather_v_all_gather",
        .expected = Expected::works_or_named,
        .fault = instead_of_equal_blocks},
+      {.name = "counts_all_to_all_v", .expected = Expected::usage, .fault = too_many_counts},
   };
 }
 

@@ -72,7 +72,7 @@ const Kinds& all_kinds() {
     Kinds result;
     for (const auto& part :
          {counts(), blocks(), types(), roots(), other_operations(), orders(), forms(), spans(),
-          messages(), dynamic_groups(), exchanges(), late_members()})
+          messages(), dynamic_groups(), exchanges(), late_members(), checkpoints()})
       result.insert(result.end(), part.begin(), part.end());
     return result;
   }();

@@ -126,6 +126,7 @@ Kinds messages();
 Kinds dynamic_groups();
 Kinds exchanges();
 Kinds late_members();
+Kinds checkpoints();
 
 /// Returns all kinds.
 const Kinds& all_kinds();

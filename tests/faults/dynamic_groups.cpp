@@ -46,11 +46,27 @@ void with_another_type(Cell& c) {
   c.is_odd() ? group->all_reduce(c.memory<std::int32_t>(n)) : group->all_reduce(c.memory<float>(n));
 }
 
+void with_another_name(Cell& c) {
+  c.expect({"new_group", "left"}, {"new_group", "right"});
+  (void)c.mesh->new_group(everybody(c), c.pick("left", "right"));
+}
+void of_an_equal_group(Cell& c) {
+  const auto left = c.mesh->new_group(everybody(c), "left");
+  const auto right = c.mesh->new_group(everybody(c), "right");
+  c.expect({"left.barrier"}, {"right.barrier"});
+  c.pick(left, right)->barrier();
+}
+
 }  // namespace
 
 Kinds dynamic_groups() {
   return {
       {.name = "new_group_lists", .fault = with_other_lists, .has_one_size = true},
+      {.name = "new_group_names", .fault = with_another_name, .has_one_size = true},
+      {.name = "group_equal",
+       .expected = Expected::told,
+       .fault = of_an_equal_group,
+       .has_one_size = true},
       {.name = "new_group_skipped", .expected = Expected::told, .fault = skips_creation},
       {.name = "group_closed_early", .expected = Expected::told, .fault = closes_early},
       {.name = "group_count", .fault = with_another_count},

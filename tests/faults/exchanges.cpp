@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Mistakes with the functions of exchange/.
+#include <sstream>
+
 #include "faults/operations.hpp"
 #include "rankmesh/exchange/bucket.hpp"
 #include "rankmesh/exchange/control_queue.hpp"
 #include "rankmesh/exchange/expert_dispatcher.hpp"
 #include "rankmesh/exchange/lockstep.hpp"
 #include "rankmesh/exchange/message.hpp"
+#include "rankmesh/exchange/stage_exchange.hpp"
+#include "rankmesh/helpers/print.hpp"
 
 namespace faults {
 namespace {
@@ -136,6 +140,35 @@ void unread_message(Cell& c) {
       (void)queue.read();
 }
 
+void new_map(Cell& c) {
+  c.expect("");
+  ExpertDispatcher dispatcher{*c.group, ExpertMap::contiguous(2 * c.size, c.size)};
+  c.expect({"set_map"}, {"set_map"});
+  std::vector<std::int32_t> experts;
+  for (std::int32_t i = 0; i < 2 * c.size; ++i) experts.push_back(i);
+  if (c.is_odd()) std::swap(experts.front(), experts.back());
+  dispatcher.set_map(ExpertMap{experts, 2 * c.size, c.size});
+}
+void printing(Cell& c) {
+  c.expect({"tp.all_reduce("}, {"print_in_order"});
+  std::ostringstream out;
+  c.is_odd() ? c.good(4, 1) : rankmesh::print_in_order(out, *c.group, "text");
+}
+void skipped_stage(Cell& c) {  // the last stage receives once less
+  c.expect({"send", "tag"}, {});
+  StageExchange stages{*c.group};
+  const auto values = c.memory<float>(4);
+  for (int i = 0; i < c.pick(2, 3); ++i) {
+    stages.recv_forward(values);
+    stages.send_forward(values);
+  }
+}
+void no_message(Cell& c) {  // bytes that send_message() has not sent
+  c.expect({"recv_message", "tp"}, {"rank " + std::to_string(c.odd)});
+  if (c.is_odd()) c.group->send(c.memory<std::byte>(1024), 0);
+  if (c.rank == 0) (void)recv_message(*c.group, RankInGroup{c.odd});
+}
+
 }  // namespace
 
 Kinds exchanges() {
@@ -143,6 +176,16 @@ Kinds exchanges() {
       {.name = "expert_maps", .fault = expert_maps, .has_one_size = true},
       {.name = "expert_order", .fault = expert_map_of_two_slots, .has_one_size = true},
       {.name = "expert_widths", .fault = expert_widths},
+      {.name = "expert_set_map", .fault = new_map, .has_one_size = true},
+      {.name = "object_print", .fault = printing, .has_one_size = true},
+      {.name = "object_garbage",
+       .expected = Expected::told,
+       .fault = no_message,
+       .has_one_size = true},
+      {.name = "send_extra_stage",
+       .expected = Expected::told,
+       .fault = skipped_stage,
+       .has_one_size = true},
       {.name = "object_root_broadcast", .fault = root_of_broadcast},
       {.name = "object_root_gather", .fault = root_of_gather},
       {.name = "object_all_gather", .fault = gather_and_all_gather},

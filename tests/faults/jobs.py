@@ -13,6 +13,10 @@ import time
 import judge
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+# As in containers. MPI libraries do not expect that, so they must not use shared memory.
+APART = ["unshare", "--map-root-user", "--mount", "--pid", "--fork", "sh", "-c",
+         'mount -t proc proc /proc && mount -t tmpfs shm /dev/shm && exec "$@"', "sh"]
+WITHOUT_SHARED_MEMORY = {"OMPI_MCA_btl": "self,tcp", "MPIR_CVAR_NOLOCAL": "1"}
 CELLS_PER_JOB = 30  # a cell that fails leaves memory and communicators behind
 
 
@@ -29,6 +33,7 @@ class Machine:
     """How to start the program."""
     program: str
     hosts: int = 1  # emulated hosts
+    is_apart: bool = False  # each rank has a /proc and a /dev/shm of its own
     limit: float = 6.5  # seconds after which a cell hangs
     options: tuple = ()  # further options of the program
     workers: int = 0  # jobs at a time; 0: as many as the cores allow
@@ -39,7 +44,7 @@ class Machine:
             launch = [str(ROOT / "scripts/emulated-hosts"), "mpirun", str(self.hosts), str(ranks // self.hosts)]
         else:
             launch = [str(ROOT / "scripts/run-mpi"), str(ranks)]
-        return launch + [self.program, *arguments, "--limit", str(self.limit), *self.options]
+        return launch + (APART if self.is_apart else []) + [self.program, *arguments, "--limit", str(self.limit), *self.options]
 
 
 def kinds_of(program):
@@ -65,6 +70,8 @@ def run_job(machine, arguments, ranks, seconds):
     with tempfile.TemporaryFile("w+", errors="replace") as output:
         command = ["timeout", "-k", "2", f"{seconds:.0f}", *machine.command(ranks, arguments)]
         environment = dict(os.environ, RANKMESH_HOSTS_TIMEOUT=f"{seconds:.0f}")
+        if machine.is_apart:
+            environment |= WITHOUT_SHARED_MEMORY
         status = subprocess.run(command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
                                 env=environment).returncode
         output.seek(0)

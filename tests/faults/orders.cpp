@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // One rank skips a call, makes one more, or makes two calls in the other order.
+#include <chrono>
+
 #include "faults/operations.hpp"
 
 namespace faults {
@@ -79,6 +81,21 @@ void messages_and_collective(Cell& c) {
   kept.wait();
 }
 
+// The ranks between the first and the odd one close the mesh, and learn soon that it cannot end
+// well.
+void others_close(Cell& c) {
+  c.expect({"close of tp after 2 calls"}, {"call 3"});
+  if (c.is_odd()) return c.group->barrier();
+  if (c.rank == 0) return all_reduce(c, c.floats());
+  const auto begin = std::chrono::steady_clock::now();
+  try {
+    c.mesh->close();
+  } catch (const Error&) {
+    if (std::chrono::steady_clock::now() - begin > std::chrono::seconds{1 + 3}) c.wrong("close");
+    throw;
+  }
+}
+
 }  // namespace
 
 Kinds orders() {
@@ -113,6 +130,10 @@ Kinds orders() {
       {.name = "order_two_meshes", .expected = told, .fault = two_meshes},
       {.name = "order_close", .expected = told, .fault = meshes_closed, .has_one_size = true},
       {.name = "order_open", .fault = meshes_opened, .has_one_size = true},
+      {.name = "early_close_of_others",
+       .expected = Expected::told,
+       .fault = others_close,
+       .min_ranks = 4},
       {.name = "early_close", .fault = early_close},
       {.name = "behind_async", .fault = messages_and_collective},
   };

@@ -1,6 +1,7 @@
 """Writes the table of docs/faults.md (scripts/fault-matrix --write)."""
 import collections
 import fnmatch
+import re
 
 BEGIN = "<!-- written by scripts/fault-matrix --write docs/faults.md -->\n"
 END = "<!-- end of what scripts/fault-matrix writes -->\n"
@@ -16,6 +17,8 @@ ROWS = [
     ("a function of the program against a built-in reduction", ["function_*"]),
     ("a function of the program that is `Commutative` on one rank", ["commutative_*"]),
     ("a function of the program that throws, or that uses its mesh", ["throwing_*"]),
+    ("too little memory for a call", ["memory_*"]),
+    ("a wrong number of counts", ["counts_*"]),
     ("a rank comes after the others have given up", ["late_*"]),
     ("another root", ["root_*"]),
     ("another collective", ["all_reduce_*", "broadcast_reduce", "gather_scatter"]),
@@ -24,7 +27,7 @@ ROWS = [
     ("the operations of two groups in another order", ["order_cycle", "order_equal_*", "order_duplicate"]),
     ("one rank of a square in another order (no mistake)", ["order_one_rank"]),
     ("two meshes in another order", ["order_two_meshes", "order_close", "order_open"]),
-    ("close() while others still call", ["early_close"]),
+    ("close() while others still call", ["early_close*"]),
     ("another call behind an asynchronous one", ["behind_async"]),
     ("`_async` on one rank, blocking on another", ["async_*"]),
     ("in place on one rank", ["in_place_*"]),
@@ -37,13 +40,17 @@ ROWS = [
     ("a message that nobody receives", ["send_extra*"]),
     ("a receive that is cancelled (no mistake)", ["recv_cancelled"]),
     ("a message meets a collective", ["send_all_reduce", "recv_all_reduce"]),
-    ("dynamic groups: other lists, or a rank does not come", ["new_group_*"]),
+    ("dynamic groups: other lists or names, or a rank does not come", ["new_group_*"]),
     ("dynamic groups: other calls, or closed early", ["group_*"]),
     ("other maps, orders or widths of experts", ["expert_*"]),
-    ("objects with other roots or functions", ["object_*"]),
+    ("objects with other roots or functions, or bytes that are no object", ["object_*"]),
+    ("checkpoints with other tensors, options or folders", ["checkpoint_name", "checkpoint_o*", "checkpoint_n*",
+                                                            "checkpoint_s*", "checkpoint_type", "checkpoint_f*",
+                                                            "checkpoint_load"]),
+    ("two jobs that save into one folder; a file of the user", ["checkpoint_t*", "checkpoint_latest"]),
     ("buckets with other buffers, orders or sizes", ["bucket_*"]),
     ("`Lockstep` with other options or steps", ["lockstep_*"]),
-    ("`ControlQueue` with other options, or without a message", ["queue_*"]),
+    ("`ControlQueue` with other options, or a message that is not written or not read", ["queue_*"]),
 ]
 
 
@@ -74,7 +81,9 @@ def example(verdicts, kinds):
     texts = [verdict.text for cell, verdict in verdicts.items() if cell.kind in kinds and verdict.is_right and verdict.text]
     if not texts:
         return ""
-    text = " ".join(min(texts, key=len).split()).replace("|", "\\|")
+    lines = [line.strip() for line in min(texts, key=len).split("\n")]
+    text = "; ".join(filter(None, lines)).replace(":; ", ": ").replace("|", "\\|")
+    text = re.sub(r"/\S*/checkpoints-\d+", "/scratch", text)
     return f"`{text if len(text) <= 300 else text[:297] + '...'}`"
 
 

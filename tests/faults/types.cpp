@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // One rank passes another element type or another reduction.
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <optional>
 #include <stdexcept>
 
 #include "faults/operations.hpp"
+#include "rankmesh/base/narrow_float.hpp"
 
 namespace faults {
 namespace {
@@ -109,6 +115,35 @@ void calling_scan(Cell& c) {
   c.wrong("the call returned");
 }
 
+// Limits the memory of this process to what it has now and 4 MiB more.
+class LittleMemory {
+ public:
+  LittleMemory() {
+    ::getrlimit(RLIMIT_AS, &before_);
+    std::ifstream file{"/proc/self/statm"};
+    rlim_t pages = 0;
+    file >> pages;
+    rlimit limit = before_;
+    limit.rlim_cur = pages * static_cast<rlim_t>(::sysconf(_SC_PAGESIZE)) + (rlim_t{4} << 20);
+    ::setrlimit(RLIMIT_AS, &limit);
+  }
+  ~LittleMemory() { ::setrlimit(RLIMIT_AS, &before_); }
+  LittleMemory(const LittleMemory&) = delete;
+  LittleMemory& operator=(const LittleMemory&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+// Sums of 16-bit floats are computed in memory of 32-bit floats.
+void too_little_memory(Cell& c) {
+  c.expect({"too little memory for"}, {"tp.all_reduce"});
+  const auto v = c.memory<BFloat16>(std::size_t{1} << 24);
+  std::optional<LittleMemory> little;
+  if (c.is_odd()) little.emplace();
+  c.group->all_reduce(v);
+}
+
 // MPI libraries combine in another order where a function is commutative, so the members would not
 // send each other what they wait for.
 Commutative commutative_here(const Cell& c) { return c.pick(Commutative::yes, Commutative::no); }
@@ -155,6 +190,10 @@ Kinds types() {
       {.name = "throwing_all_reduce", .expected = Expected::told, .fault = throwing_all_reduce},
       {.name = "throwing_scan", .expected = Expected::usage, .fault = throwing_scan},
       {.name = "throwing_calls_mesh", .expected = Expected::told, .fault = calling_scan},
+      {.name = "memory_all_reduce",
+       .expected = Expected::told,
+       .fault = too_little_memory,
+       .has_one_size = true},
       {.name = "commutative_all_reduce", .fault = commutative_all_reduce},
       {.name = "commutative_reduce", .fault = commutative_reduce},
       {.name = "commutative_reduce_scatter", .fault = commutative_reduce_scatter},

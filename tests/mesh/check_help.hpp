@@ -7,8 +7,7 @@
 #include <string>
 #include <utility>
 
-#include <mpi.h>
-
+#include "rankmesh/mpi/native.hpp"
 #include "rankmesh/rankmesh.hpp"
 #include "support/checks.hpp"
 #include "support/mpi_world.hpp"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // waits_job MODE: a job in which the last rank leaves the others waiting. MODE is stall, sink,
-// silent, opening, unopened, killed, "killed reducing", "killed sending", "killed sending much",
-// "killed receiving" or "killed receiving much". For tests/mesh/waits, which looks at the output.
+// silent, opening, "opening stopped", "opening killed", unopened, killed, "killed reducing",
+// "killed sending", "killed sending much", "killed receiving" or "killed receiving much". For
+// tests/mesh/waits, which looks at the output.
 #include <unistd.h>
 
 #include <chrono>
@@ -40,6 +41,23 @@ int open_in_vain() {
   std::fflush(stdout);
   std::this_thread::sleep_for(std::chrono::seconds{2});
   _exit(0);
+}
+
+// The last rank does not come to the opening of the mesh: it is stopped, or its process has ended.
+int open_without(const std::string& mode) {
+  int rank = 0;
+  int size = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  if (rank == size - 1) std::raise(mode == "opening stopped" ? SIGSTOP : SIGKILL);
+  try {
+    const Mesh mesh{MPI_COMM_WORLD, "tp=auto", {.timeout = Deadline::Duration{2}}};
+  } catch (const Error& error) {
+    std::printf("%s\n", error.message().c_str());
+  }
+  std::fflush(stdout);
+  std::this_thread::sleep_for(std::chrono::seconds{1});
+  _exit(1);  // the launcher then ends the rank that is stopped
 }
 
 }  // namespace
@@ -97,6 +115,7 @@ int main(int argc, char** argv) {
   const std::string mode = argc > 1 ? argv[1] : "";
   const mpi::Environment environment{argc, argv};
   if (mode == "opening") return open_in_vain();
+  if (mode.starts_with("opening ")) return open_without(mode);
   MeshOptions options;
   options.routes = "*.*:host=shm";
   if (mode == "sink")

@@ -114,6 +114,38 @@ TEST_CASE("a variable that differs on one rank") {
   }
 }
 
+TEST_CASE("values and names of variables of rankmesh") {
+  const Scratch scratch;
+  const auto report =
+      parsed(with_one_ill(scratch, 2, 1,
+                          "export RANKMESH_CHECK=maybe RANKMESH_ROUTES=tp.nosuch=shm "
+                          "RANKMESH_DEADLNE=3"));
+  CHECK(finding_in(report, "settings")["ranks"] == "1");
+  const std::string what = finding_in(report, "settings")["what"].get<std::string>();
+  CHECK_CONTAINS(what, "RANKMESH_CHECK must be 0 or 1, got 'maybe'");
+  CHECK_CONTAINS(what, "RANKMESH_ROUTES");
+  CHECK_CONTAINS(finding_in(report, "setting-names")["what"].get<std::string>(),
+                 "RANKMESH_DEADLNE");
+  const auto own = parsed(
+      shell(scratch, "RANKMESH_ROUTES=tp.all_reduce=ucc run-mpi 2 meshinfo doctor --format json"));
+  CHECK(ids_in(own) == of_machine(scratch, rankmesh_test::cores(), 2));
+}
+
+// Each rank has a /proc and a /dev/shm of its own, as in containers. MPI libraries do not expect
+// that, and have to be told not to use shared memory.
+TEST_CASE("ranks of a node that cannot share memory") {
+  const Scratch scratch;
+  const std::string alone =
+      "unshare --map-root-user --mount --pid --fork sh -c '"
+      "mount -t proc proc /proc && mount -t tmpfs shm /dev/shm && exec ";
+  SKIP_UNLESS(shell(scratch, alone + "true'").status == 0, "needs namespaces of its own");
+  const std::string job = "OMPI_MCA_btl=self,tcp MPIR_CVAR_NOLOCAL=1 run-mpi 2 " + alone;
+  const auto report = parsed(shell(scratch, job + "meshinfo doctor --format json'"));
+  CHECK(finding_in(report, "no-shared-memory")["ranks"] == "0-1");
+  const auto show = shell(scratch, job + "meshinfo show tp=2'");
+  CHECK_CONTAINS(show.out, "the ranks of n0 share no memory, so groups inside it use MPI");
+}
+
 TEST_CASE("a low limit of descriptors on one rank") {
   const Scratch scratch;
   const auto report = parsed(with_one_ill(scratch, 3, 2, "ulimit -n 200"));

@@ -111,6 +111,15 @@ TEST_CASE("errors keep MPI's code and the source location") {
   comm.free();
 }
 
+TEST_CASE("an error that calls of other lengths may cause says what names the rank") {
+  try {
+    mpi::check(MPI_ERR_TRUNCATE, "MPI_Recv");
+    FAIL("no exception");
+  } catch (const mpi::MpiError& error) {
+    CHECK_CONTAINS(error.hint(), "RANKMESH_CHECK=1 names the rank");
+  }
+}
+
 TEST_CASE("a counted type has exactly the size of its elements") {
   for (const std::int64_t count : {0, 1, 6, 7, 8, 20, 21}) {
     const mpi::CountedType type{count, DataType::int32, 7};

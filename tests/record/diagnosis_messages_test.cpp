@@ -31,6 +31,18 @@ TEST_CASE("a receive waits for a send that was not made") {
   CHECK(job.diagnose().ranks[1].waits_for.empty());
 }
 
+TEST_CASE("a message for which a rank has waited for a second is named with its tag") {
+  Job job{1, 3};
+  job.add(1, Job::tp, message(recv, 0, 23), inside).begin = 90 * second;
+  job.add(2, Job::tp, message(send, 1, 5), inside).begin = 90 * second;
+  CHECK_CONTAINS(lines(job.diagnose()),
+                 "note message [0-2] Rank 1 (dp=0,tp=1) waits for tag 23 from rank 0 (dp=0,tp=0), "
+                 "which has not sent it; rank 2 (dp=0,tp=2) waits with tag 5 for rank 1 "
+                 "(dp=0,tp=1), which has not called the receive.");
+  job[1].calls[0].begin = job[2].calls[0].begin = 100 * second - second / 2;
+  CHECK(lines(job.diagnose()).find("has not sent it") == std::string::npos);
+}
+
 TEST_CASE("a send does not match a receive that was cancelled") {
   Job job{1, 2};
   job.add(1, Job::tp, message(recv, 0, 3), ended, true).is_cancelled = true;

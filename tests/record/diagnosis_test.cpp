@@ -31,6 +31,20 @@ const CallDescriptor all_reduce = collective(Operation::all_reduce);
 
 }  // namespace
 
+TEST_CASE("all ranks outside rankmesh are named together, whatever their last calls were") {
+  Job job{1, 4};
+  job.call({0, 1, 2, 3}, Job::tp, collective(rankmesh::Operation::barrier));
+  job.add(3, Job::dp, collective(rankmesh::Operation::barrier));
+  job.add(0, Job::tp, collective(rankmesh::Operation::all_reduce), State::issued);
+  job[2].process = rankmesh::record::Process::sleeping;
+  CHECK_CONTAINS(
+      lines(job.diagnose()),
+      "note waits [1-3] Rank 0 (dp=0,tp=0) waits for ranks 1 (dp=0,tp=1), 2 "
+      "(dp=0,tp=2) and 3 (dp=0,tp=3) in tp.all_reduce(8 x float32, sum), call 2; ranks 1 "
+      "(dp=0,tp=1) and 2 (dp=0,tp=2) are outside rankmesh since tp.barrier(), call 1; "
+      "rank 3 (dp=0,tp=3) runs outside rankmesh since dp.barrier(), call 1.");
+}
+
 TEST_CASE("a rank outside rankmesh: the chain of waits leads to it, with its last call") {
   Job job{2, 2};
   job.call(job.all(), Job::dp, barrier);

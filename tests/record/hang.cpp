@@ -10,6 +10,11 @@
 //   loop      rank 2 computes for ever
 //   new_group rank 1 creates a group with rank 3, which computes for ever
 //   second    rank 2 opens a second mesh, while rank 0 computes for ever
+//   circle    ranks 0 to 2 open a second mesh, while rank 3 waits for them in the first one
+//   barrier   rank 0 is in a barrier of the mesh, the others are in MPI_Barrier of the program
+//   tag       rank 0 waits for a message of rank 1, which computes for ever
+//   move      rank 3 computes for ever, while the others move a tensor
+//   save      rank 3 computes for ever, while the others save a checkpoint
 //   fine      nothing hangs: the job goes on for ten seconds and ends
 #include <unistd.h>
 
@@ -20,6 +25,8 @@
 #include <thread>
 #include <vector>
 
+#include "rankmesh/exchange/checkpoint.hpp"
+#include "rankmesh/exchange/redistribution.hpp"
 #include "rankmesh/rankmesh.hpp"
 #include "rankmesh/record/write.hpp"
 
@@ -34,6 +41,20 @@ void reduce(Mesh& mesh, const char* group) { mesh[group].all_reduce(gradients); 
 void step(Mesh& mesh) {
   reduce(mesh, "tp");
   reduce(mesh, "dp");
+}
+
+void move(GroupCoordinator& world, bool has_started) {
+  const auto from = TensorPlacement::parse("[1024] f32 @ x=4 : (x)");
+  const auto to = TensorPlacement::parse("[1024] f32 @ x=4 : (_)");
+  exchange::Redistribution mover{world, plan_transfer(from, to)};
+  std::vector<float> target(1024);
+  if (has_started) mover.start(std::span{gradients}.first(256), target).wait();
+}
+
+void save(GroupCoordinator& world) {
+  const auto place = TensorPlacement::parse("[1024] f32 @ x=4 : (_)");
+  const exchange::SavedTensor tensor{.name = "w", .place = place, .source = gradients};
+  exchange::save_checkpoint(world, "checkpoints", "step 3", {&tensor, 1});
 }
 
 // The third step.
@@ -53,10 +74,17 @@ void hang(Mesh& mesh, const std::string& reason) {
     mesh["tp"].send(std::vector<float>(1 << 20), RankInGroup{1});
   if (reason == "new_group" && rank == 1)
     (void)mesh.new_group(std::vector{Rank{1}, Rank{3}}, "pair");
-  if (reason == "second" && rank == 2) Mesh{MPI_COMM_WORLD, "tp=4"}.close();
-  const volatile bool computes = (reason == "loop" && rank == 2) ||
-                                 (reason == "new_group" && rank == 3) ||
-                                 (reason == "second" && rank == 0);
+  if ((reason == "second" && rank == 2) || (reason == "circle" && rank != 3))
+    Mesh{MPI_COMM_WORLD, "tp=4"}.close();
+  if (reason == "barrier") rank == 0 ? mesh["world"].barrier() : (void)MPI_Barrier(MPI_COMM_WORLD);
+  if (reason == "tag" && rank == 0)
+    mesh["tp"].recv(std::span{gradients}.first(4), RankInGroup{1}, 23);
+  if (reason == "move") move(mesh["world"], rank != 3);
+  if (reason == "save" && rank != 3) save(mesh["world"]);
+  const volatile bool computes =
+      (reason == "loop" && rank == 2) || (reason == "new_group" && rank == 3) ||
+      (reason == "second" && rank == 0) || (reason == "tag" && rank == 1) ||
+      ((reason == "move" || reason == "save") && rank == 3);
   while (computes) {
   }
   step(mesh);
@@ -70,6 +98,7 @@ int main(int argc, char** argv) {
   ::alarm(60);
   if (argc > 2) record::write_on_signal(SIGUSR1, argv[2]);
   Mesh mesh{MPI_COMM_WORLD, "dp=2,tp=2"};
+  if (reason == "barrier" || reason == "move" || reason == "save") (void)mesh["world"];
   std::printf("rank %d is process %d\n", static_cast<int>(mesh.rank().value()),
               static_cast<int>(::getpid()));
   std::fflush(stdout);

@@ -57,6 +57,26 @@ const std::vector<Mistake> mistakes = {
      [](Facts& job) { job[6].variables["NCCL_IB_DISABLE"] = "0"; },
      {6},
      "NCCL_IB_DISABLE differs"},
+    {"no-shared-memory",
+     [](Facts& job) {
+       for (auto& facts : job)
+         if (facts.node == 1) facts.why_no_shared_memory = "rank 2 cannot open the file";
+     },
+     {2, 3},
+     "the ranks of host h1 share no memory: rank 2 cannot open the file"},
+    {"settings",
+     [](Facts& job) {
+       job[4].wrong_settings =
+           "the environment variable RANKMESH_CHECK must be 0 or 1, got 'maybe'";
+     },
+     {4},
+     "RANKMESH_CHECK must be 0 or 1, got 'maybe'"},
+    {"setting-names",
+     [](Facts& job) {
+       for (auto& facts : job) facts.variables["RANKMESH_DEADLNE"] = "3";
+     },
+     {0, 1, 2, 3, 4, 5, 6, 7},
+     "RANKMESH_DEADLNE is not known; did you mean RANKMESH_DEADLINE?"},
     {"variables",
      [](Facts& job) { job[1].variables["LD_LIBRARY_PATH"] = "/opt/lib"; },
      {1},

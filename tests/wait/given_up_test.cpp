@@ -136,6 +136,22 @@ TEST_CASE("an exception of an operation is given up too, but a UsageError is not
   wait_for_all();
 }
 
+TEST_CASE("a rank that learns elsewhere whom it has missed passes these ranks on") {
+  NEEDS_RANKS(3);
+  WaitWorld world;
+  if (rank() == last()) {
+    const auto fails = []() -> bool { throw TimeoutError{"rank 0 is stopped", "", {Rank{0}}}; };
+    CHECK_THROWS_AS(world.monitor.wait(fails, world.point, WaitWorld::after(60)), TimeoutError);
+  }
+  wait_for_all();
+  if (rank() != last()) {
+    const TimeoutError error = fails_at_once(world, world.point);
+    CHECK(error.message() == last_gave_up() + "the start of a test: rank 0 is stopped");
+    CHECK(error.missing() == std::vector<Rank>{Rank{rank() == 0 ? last() : 0}});
+  }
+  wait_for_all();
+}
+
 TEST_CASE("a rank that has left ends the waits for it, and no others") {
   NEEDS_RANKS(3);
   WaitWorld world;

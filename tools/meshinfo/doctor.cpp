@@ -31,6 +31,7 @@
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/base/launcher.hpp"
 #include "rankmesh/base/settings.hpp"
+#include "rankmesh/routes/route_table.hpp"
 #include "report/doctor.hpp"
 
 namespace meshinfo {
@@ -101,6 +102,25 @@ std::vector<std::string> entries_of(const char* folder) {
   return names;
 }
 
+// The names of a program's own transports are not known here.
+std::string wrong_settings() {
+  using namespace rankmesh;
+  std::string wrong;
+  try {
+    (void)Settings::from_environment();
+  } catch (const UsageError& error) {
+    wrong = error.message();
+  }
+  try {
+    const std::string routes = environment_variable("RANKMESH_ROUTES").value_or("");
+    (void)RouteTable::read(routes, RouteSource::environment, "RANKMESH_ROUTES");
+  } catch (const SpecError& error) {
+    if (error.message().find("unknown transport") == std::string::npos)
+      wrong += (wrong.empty() ? "" : "; ") + error.message();
+  }
+  return wrong;
+}
+
 // The function looks for the plugin only if NCCL_NET names a network that is not one of NCCL's own,
 // because loading a library runs code.
 bool finds_net_plugin() {
@@ -139,6 +159,7 @@ RankFacts local_facts() {
   facts.host = host_name();
   facts.process_id = getpid();
   read_variables(facts);
+  facts.wrong_settings = wrong_settings();
   facts.limits = {limit_of(RLIMIT_MEMLOCK), limit_of(RLIMIT_NOFILE), limit_of(RLIMIT_AS)};
   read_shared_memory(facts);
   if (std::ifstream file{"/proc/sys/kernel/yama/ptrace_scope"}; file) file >> facts.ptrace_scope;

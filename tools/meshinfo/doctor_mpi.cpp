@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
 
@@ -17,6 +18,7 @@
 #include "rankmesh/mpi/communicator.hpp"
 #include "rankmesh/mpi/environment.hpp"
 #include "rankmesh/mpi/error.hpp"
+#include "rankmesh/rankmesh.hpp"
 
 namespace meshinfo {
 namespace {
@@ -210,6 +212,25 @@ void measure_nodes(RankFacts& facts, StepWatch& watch) {
   check(MPI_Barrier(MPI_COMM_WORLD), "MPI_Barrier");
 }
 
+// Asks rankmesh, by opening a mesh. Empty if no mesh can be opened: other rules say why. Collective
+// over the job.
+std::string why_no_shared_memory() {
+  // Doctor leaves no record behind, and this mesh may lack the groups that the rules name.
+  ::setenv("RANKMESH_RECORD", "off", 1);
+  ::unsetenv("RANKMESH_ROUTES");
+  rankmesh::MeshOptions options;
+  options.devices = rankmesh::DeviceUse::off;
+  options.log = [](rankmesh::LogLevel, std::string_view) {};
+  try {
+    rankmesh::Mesh mesh{MPI_COMM_WORLD, "rank=auto", options};
+    std::string why = mesh.why_no_shared_memory();
+    mesh.close();
+    return why;
+  } catch (const rankmesh::Error&) {
+    return {};
+  }
+}
+
 // Needs the local rank.
 void add_libraries_and_devices(RankFacts& facts) {
   for (const rankmesh::LibraryInfo& library : rankmesh::libraries())
@@ -251,6 +272,8 @@ GatheredFacts Job::gather(double timeout) {
   facts.node = placement.node(rankmesh::Rank{rank});
   facts.local_rank = placement.local_rank(rankmesh::Rank{rank});
   add_libraries_and_devices(facts);
+  watch.begin("opening a mesh");
+  facts.why_no_shared_memory = why_no_shared_memory();
   measure_nodes(facts, watch);
   watch.begin("gathering the facts on rank 0");
   for (const std::string& text : gather_texts(rankmesh::report::to_json(facts)))

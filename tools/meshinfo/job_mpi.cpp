@@ -74,9 +74,13 @@ LiveFacts gather_facts(rankmesh::Mesh& mesh) {
         "MPI_Gather");
   LiveFacts facts{.placement = mesh.placement(), .hosts = {}, .process_ids = std::move(pids)};
   facts.hosts.resize(static_cast<std::size_t>(mesh.placement().node_count()));
-  for (std::size_t r = 0; r < hosts.size(); ++r)
-    facts.hosts[static_cast<std::size_t>(mesh.placement().node(static_cast<std::int64_t>(r)))] =
-        hosts[r];
+  facts.why_no_shared_memory.resize(facts.hosts.size());
+  const std::vector<std::string> reasons = gather_texts(mesh.why_no_shared_memory());
+  for (std::size_t r = 0; r < hosts.size(); ++r) {
+    const auto node = static_cast<std::size_t>(mesh.placement().node(static_cast<std::int64_t>(r)));
+    facts.hosts[node] = hosts[r];
+    facts.why_no_shared_memory[node] = reasons[r];
+  }
   facts.why_no_devices = mesh.why_no_device();
   gather_device_facts(mesh, facts);
   return facts;

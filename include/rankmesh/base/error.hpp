@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -129,6 +130,26 @@ class RANKMESH_API PeerError : public TimeoutError {
   /// Creates an error that names the ranks of the world that failed or are missing.
   explicit PeerError(std::string message, std::string hint = {}, std::vector<Rank> missing = {})
       : TimeoutError{std::move(message), std::move(hint), std::move(missing)} {}
+};
+
+/// Ranks of a mesh that may survive (MeshOptions::survive) are lost: their processes have ended, or
+/// exceptions have destroyed their meshes. The current or next call of every surviving rank throws
+/// this exception, with the same text. Mesh::next() opens the mesh of the survivors.
+class RANKMESH_API LostRanks : public Error {
+ public:
+  /// Creates an error that names the lost ranks.
+  LostRanks(std::string message, std::string hint, std::vector<Rank> ranks,
+            std::optional<std::int64_t> step)
+      : Error{std::move(message), std::move(hint)}, ranks_{std::move(ranks)}, step_{step} {}
+  /// Returns the lost ranks of the mesh, in ascending order: the same on every survivor.
+  [[nodiscard]] const std::vector<Rank>& ranks() const noexcept { return ranks_; }
+  /// Returns the step from which all survivors go on: the last one that all of them have passed to
+  /// Mesh::commit(). The same on every survivor; nothing if there is none.
+  [[nodiscard]] std::optional<std::int64_t> step() const noexcept { return step_; }
+
+ private:
+  std::vector<Rank> ranks_;
+  std::optional<std::int64_t> step_;
 };
 
 }  // namespace rankmesh

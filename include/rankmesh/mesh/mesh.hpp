@@ -125,6 +125,9 @@ class RANKMESH_API Mesh : public MeshNearMisses {
   [[nodiscard]] std::optional<int> device() const;
   /// Returns the reason why the mesh has no devices. The text is empty if the mesh has devices.
   [[nodiscard]] const std::string& why_no_device() const;
+  /// Returns the reason why the ranks of this rank's node share no memory; groups inside the node
+  /// then use MPI. The text is empty if they share memory, or if no other rank is on the node.
+  [[nodiscard]] std::string why_no_shared_memory() const;
   /// Returns the node of every rank. The constructor discovers the nodes once.
   [[nodiscard]] const Placement& placement() const;
 
@@ -294,9 +297,42 @@ class RANKMESH_API Mesh : public MeshNearMisses {
   /// again.
   /// @throws TimeoutError if some ranks do not take part. The error names the missing ranks. The
   /// mesh is closed then, and its NCCL communicators are aborted.
+  /// @throws LostRanks if ranks were lost before all ranks had come. The mesh stays as it is.
   void close();
   /// Returns whether close() has closed the mesh.
   [[nodiscard]] bool is_closed() const;
+
+  /// Publishes that this rank has completed a step, and waits until all ranks have. If ranks are
+  /// lost, all survivors go on from the same step: the last one that all of them have passed to
+  /// this function (LostRanks::step()). A rank must be able to return to the step that it commits,
+  /// and until this function returns also to the step before. Collective over the mesh; blocks.
+  /// Inside a node it needs no message.
+  /// @param step  At least 0, and more than in the last call. The same on every rank.
+  /// @throws UsageError if the mesh has no option `survive`, or if the step is too small.
+  /// @throws LostRanks if ranks are lost. The step may then be committed or not: see
+  /// LostRanks::step().
+  /// @throws TimeoutError if some ranks do not commit a step.
+  void commit(std::int64_t step);
+  /// Returns the step that this rank has committed last, in this mesh or in those before it;
+  /// nothing if there is none. A mesh that next() has returned begins with LostRanks::step().
+  /// Local.
+  /// @throws UsageError if the mesh has no option `survive`.
+  [[nodiscard]] std::optional<std::int64_t> step() const;
+  /// Opens the mesh of the survivors after a call has thrown LostRanks, with the plan of shrink()
+  /// and the options of this mesh. Collective over the survivors; blocks until all of them come.
+  /// Ranks that have no place in the next mesh do not wait.
+  ///
+  /// Afterwards this mesh is closed, without communication. Its communicators are not freed, and
+  /// MPI may still use the memory of its operations, so the process should not finalise MPI; the
+  /// destructor of an Environment does not.
+  /// @return the mesh; nothing if this rank has no place in it.
+  /// @throws LostRanks if more ranks are lost meanwhile. This mesh is as it was before; call next()
+  /// again.
+  /// @throws Error if no mesh remains: the text is the same on every survivor.
+  /// @throws UsageError if the mesh has no option `survive`, or has lost no rank.
+  /// @throws TimeoutError if survivors do not come. The error names them.
+  [[nodiscard]] std::optional<Mesh> next();
+
   /// Aborts all NCCL communicators in one call, without waiting for other ranks. All groups of the
   /// mesh are broken afterwards, even for operations on host memory. Local. Call abort() on a rank
   /// that has detected a failure. NCCL tells ranks on other nodes (not in 2.26 and 2.27), but

@@ -11,6 +11,7 @@
 #include "rankmesh/base/deadline.hpp"
 #include "rankmesh/base/log.hpp"
 #include "rankmesh/layout/group_options.hpp"
+#include "rankmesh/layout/shrink.hpp"
 #include "rankmesh/transport/mpi_transport.hpp"
 #include "rankmesh/transport/transport_factory.hpp"
 
@@ -26,6 +27,12 @@ enum class DeviceUse : std::uint8_t {
   /// The mesh opens NCCL communicators. If a rank has no device or no NCCL, the constructor of the
   /// mesh throws.
   required,
+};
+
+/// Says how a mesh goes on when ranks are lost.
+struct Survival {
+  /// The mesh that Mesh::next() opens: drop_replica or compact. See shrink().
+  ShrinkPolicy policy = ShrinkPolicy::drop_replica;
 };
 
 /// Holds the options of a mesh. All options except `log`, `stall` and `device` must be the same on
@@ -96,6 +103,12 @@ struct MeshOptions {
   /// characters. A rule such as `*.*=NAME` makes calls use them. The mesh calls the factories for
   /// all its groups of at least two ranks, except adopted groups; see TransportFactory. At most 4.
   std::map<std::string, TransportFactory> transports{};
+  /// If `survive` is set, the mesh survives the loss of ranks: calls throw LostRanks, and
+  /// Mesh::next() opens the mesh of the survivors. All ranks must be on one node. From the opening
+  /// of such a mesh on, rankmesh ends this process alone where it would otherwise end the job.
+  /// docs/surviving.md says what the launcher must be told. If `survive` is empty, a lost rank ends
+  /// the waits for it with a PeerError.
+  std::optional<Survival> survive{};
   /// The largest count that is passed to an MPI function. Tests set a small value.
   std::int64_t largest_count = MpiTransport::default_largest_count;
 };

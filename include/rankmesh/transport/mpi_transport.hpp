@@ -33,14 +33,18 @@ class RANKMESH_API MpiTransport final : public Transport {
   ///                       Tests set a small value.
   /// @param calls  Where the collectives of the group are counted, if nothing else counts those of
   ///               this transport; null otherwise.
+  /// @param polls  Whether run() calls the non-blocking functions, too, and polls. All operations
+  ///               then use copies of the buffers, so that the memory of an operation that never
+  ///               ends can be left behind.
   explicit MpiTransport(const mpi::CommunicatorView& comm,
                         std::int64_t largest_count = default_largest_count,
-                        std::uint64_t* calls = nullptr);
+                        std::uint64_t* calls = nullptr, bool polls = false);
 
   [[nodiscard]] std::string_view name() const override { return "mpi"; }
   [[nodiscard]] record::Carrier carrier() const override { return record::Carrier::mpi; }
   [[nodiscard]] bool supports(const Call& call) const override;
   void validate(const Call& call) const override;
+  [[nodiscard]] bool is_polled(const Call&) const override { return polls_; }
   /// MPI returns errors to this object, even if the program has set another error handler on the
   /// communicator. This does not hold if several threads may call MPI.
   void run(const Call& call, Waiter& waiter) override;
@@ -50,10 +54,13 @@ class RANKMESH_API MpiTransport final : public Transport {
  private:
   std::uint64_t count(const Call& call);
   void carry(const Call& call);
+  void run_polled(const Call& call, Waiter& waiter);
+  std::unique_ptr<Pending> start_in_place(const Call& call);
 
   std::uint64_t* calls_;
   mpi::CommunicatorView comm_;
   std::int64_t largest_count_;
+  bool polls_;
   bool is_foreign_;  // whether the communicator has a handler of the program
 };
 

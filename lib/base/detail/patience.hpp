@@ -37,6 +37,11 @@ struct Patience {
   Duration forwarding{0.1};            ///< Launchers forward the output.
   Duration reporter{0.9};              ///< A rank waits for the reporter and the end of the job.
 
+  // Lost ranks.
+  Duration settle{0.05};   ///< The ranks of a node die one after another.
+  Duration deaths{0.05};   ///< Between two looks for them.
+  Duration creation{0.1};  ///< Of a communicator, after a rank was lost; see create_bounded().
+
   // Devices.
   Duration abort{5};            ///< For the end of NCCL communicators; see nccl::Abort.
   Duration aborted_call{1};     ///< For the return of a call whose communicators were aborted.

@@ -37,6 +37,9 @@ class RANKMESH_API EverythingInFlight {
   void begin_polled();
   void end_polled();
 
+  /// See detail::leave_fast_path().
+  void leave_fast_path();
+
   /// See advance_everything(). It enters each mesh of this thread that is free or at a poll, so no
   /// function of the program that an operation calls is entered twice.
   void advance(MeshLock* waiting);

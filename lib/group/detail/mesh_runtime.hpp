@@ -60,6 +60,14 @@ struct MeshRuntime : std::enable_shared_from_this<MeshRuntime> {
   /// Returns how calls are shown, or null.
   [[nodiscard]] const CallRanges* ranges() const { return ranges_ ? &*ranges_ : nullptr; }
 
+  /// See ControlPlane.
+  void throw_if_lost() const {
+    if (control != nullptr) control->throw_if_lost();
+  }
+  void throw_if_result_of_loss() const {
+    if (control != nullptr) control->throw_if_result_of_loss();
+  }
+
   const std::shared_ptr<ControlPlane> control;
   const RouteTable route_rules;
   /// What open_mesh() sets before there are groups, and nobody changes.

@@ -10,8 +10,8 @@ namespace rankmesh::detail {
 /// Counts the reasons for which every call of a mesh takes the checked path instead of the fast
 /// one: +1 per polled operation that is in flight in any mesh of the process, +1 while a batch is
 /// open, +1 in a function that makes calls for the program (CalledBy), +1 when blocking host
-/// operations have a deadline, +1 if calls are shown as ranges of NVTX. The fast path reads one
-/// word.
+/// operations have a deadline, +1 if calls are shown as ranges of NVTX, +1 when ranks are lost. The
+/// fast path reads one word.
 ///
 /// Thread safety: any thread may call any function.
 class SlowPathReasons {

@@ -2,8 +2,12 @@
 // The MPI communicators of the groups of a mesh.
 #pragma once
 
+#include <cstdint>
+#include <functional>
+
 #include "group/detail/connection.hpp"
 #include "rankmesh/mpi/communicator.hpp"
+#include "wait/detail/control_plane.hpp"
 
 namespace rankmesh::detail {
 
@@ -15,9 +19,20 @@ struct GroupCommunicator {
 
 /// Creates the communicator of a group. Collective over its members, who create their common groups
 /// in the same order; blocks. Other ranks take no part.
-/// @param mesh  The communicator of the mesh.
+/// @param control  Of the mesh.
 /// @throws Error if MPI cannot create it, for example because this process has too many.
+/// @throws LostRanks
 [[nodiscard]] GroupCommunicator make_communicator(const GroupDescription& group,
-                                                  const mpi::CommunicatorView& mesh);
+                                                  const ControlPlane& control);
+
+/// Creates a communicator by a function of MPI that would block for ever if a rank died meanwhile.
+/// If this process has a mesh that may survive, the function runs in a thread, which is left behind
+/// when a rank is lost. If MPI allows only one thread, this process then ends with a message.
+/// @param create  Must refer to nothing that ends before the process.
+/// @param losses_before  The losses that this process has seen; a later one ends the wait.
+/// @throws LostRanks
+[[nodiscard]] mpi::Communicator create_bounded(const ControlPlane& control,
+                                               std::uint64_t losses_before,
+                                               const std::function<mpi::Communicator()>& create);
 
 }  // namespace rankmesh::detail

@@ -17,4 +17,8 @@ MeshPlan plan_with_hint(const MeshSpec& spec, int ranks);
 /// in its world. Without a sink of the program, only the first process prints the warning, once.
 void warn_of_launcher(const ControlPlane& control);
 
+/// Warns on rank 0 if the launcher is known to end the job when a rank dies. For meshes that may
+/// survive.
+void warn_of_deaths(const ControlPlane& control);
+
 }  // namespace rankmesh::detail

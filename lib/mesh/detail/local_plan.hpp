@@ -22,6 +22,7 @@ namespace rankmesh::detail {
 /// The plan that this rank made of the description, or the reason why it has none.
 struct LocalPlan {
   std::shared_ptr<const MeshPlan> plan;  ///< Null if it failed.
+  std::optional<MeshSpec> spec;
   std::optional<RouteTable> routes;
   Deadline::Duration timeout{600};
   Deadline::Duration stall{30};
@@ -34,7 +35,9 @@ struct LocalPlan {
 /// Makes the plan, and replaces the options that are empty by the values of the environment. Local;
 /// throws nothing, because the other ranks have to learn of a failure.
 /// @param ranks  The size of the world.
-LocalPlan plan_locally(int ranks, MeshOptions& options, const std::function<MeshSpec()>& parse);
+/// @param given  Replaces the plan of the description; may be null.
+LocalPlan plan_locally(int ranks, MeshOptions& options, const std::function<MeshSpec()>& parse,
+                       const MeshPlan* given);
 
 /// Returns what all ranks must pass alike.
 Agreement agreement_on(const LocalPlan& local, int ranks, const std::string& description,

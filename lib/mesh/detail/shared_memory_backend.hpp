@@ -61,6 +61,11 @@ class SharedMemoryBackend {
 
   /// Returns whether all members of a group share the memory of this node. The same on all members.
   [[nodiscard]] bool reaches(const GroupDescription& group) const { return why_not(group).empty(); }
+  /// Returns why the ranks of this node share no memory; empty if they do, or if this rank is
+  /// alone.
+  [[nodiscard]] std::string why_not_on_node() const {
+    return ranks_on_node_.size() == 1 ? "" : why_not_;
+  }
   /// Creates the transport of a group of the plan. Local.
   [[nodiscard]] SharedTransport make_transport(const GroupDescription& group,
                                                const Recording& recording) const;

@@ -5,10 +5,12 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,6 +38,7 @@ struct MeshState {
   ~MeshState();
 
   const std::shared_ptr<const MeshPlan> plan;
+  const MeshSpec spec;  ///< What the program has described; the plan of a later mesh is smaller.
   const MeshOptions options;
   const std::shared_ptr<ControlPlane> control;
   const std::unique_ptr<SharedMemoryBackend> shared;
@@ -72,12 +75,20 @@ std::shared_ptr<Connection> connect(GroupDescription group, GroupCommunicator co
                                     SharedTransport shared, ProgramTransports own,
                                     Recordings recordings);
 
+/// The mesh of the survivors, as it follows from that before it.
+struct NextMesh {
+  MeshPlan plan;
+  std::optional<std::int64_t> step;  ///< That all survivors have committed.
+};
+
 /// Opens a mesh: agreement, control communicator, node discovery, then the groups.
 /// Collective over `world`; blocks.
 /// @param description  The text of the mesh, for messages.
+/// @param next  Replaces the plan of the description; null if the program opens the mesh.
 std::unique_ptr<MeshState> open_mesh(MPI_Comm world, MeshOptions options,
                                      const std::string& description,
-                                     const std::function<MeshSpec()>& parse);
+                                     const std::function<MeshSpec()>& parse,
+                                     const NextMesh* next = nullptr);
 
 /// Opens the device transports of the groups of these families, after all participants have
 /// compared their arguments. Collective over the participants: all ranks of the groups, and of

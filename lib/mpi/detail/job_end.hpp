@@ -29,7 +29,8 @@ void write_last_words(const std::string& program, const std::string& text) noexc
 /// need not report its end. The function must not throw.
 void on_last_words(void (*action)()) noexcept;
 
-/// Calls MPI_Abort on MPI_COMM_WORLD, and ends the process if MPI_Abort returns.
+/// Calls MPI_Abort on MPI_COMM_WORLD, and ends the process if MPI_Abort returns. Ends the process
+/// alone if the job goes on without it; see record_survivor().
 [[noreturn]] void abort_job(int status) noexcept;
 
 /// Returns whether this process ends the job. If another thread does that, this function first

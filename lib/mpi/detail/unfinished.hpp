@@ -40,6 +40,19 @@ void record_abandoned(const std::string& activity) noexcept;
 /// can be finalised once they are complete.
 void record_requests(const std::vector<MPI_Request>& requests) noexcept;
 
+/// Records that this process has opened a mesh that may survive: the job goes on without it, so its
+/// end no longer ends the job.
+void record_survivor() noexcept;
+[[nodiscard]] bool is_survivor() noexcept;
+/// Records the processes of a mesh that may survive, when it is closed: they still have to come to
+/// MPI_Finalize.
+void record_companions(const std::vector<std::int64_t>& processes) noexcept;
+/// Returns whether one of them has ended.
+[[nodiscard]] bool has_companion_ended() noexcept;
+/// Records that ranks are lost, without which MPI is not finalised.
+void record_loss() noexcept;
+[[nodiscard]] bool has_loss() noexcept;
+
 /// Why MPI cannot be finalised, and what the program should do instead, for messages.
 struct UnfinishedReason {
   std::string what;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -31,7 +32,9 @@ namespace rankmesh::record::detail {
 /// tp.barrier(), call 4`. It contains no times, so that equal texts can be grouped.
 /// @param blocked    the call that the rank is in, or null.
 /// @param is_plural  the text follows the names of several ranks.
-[[nodiscard]] std::string doing(const Record& record, const Call* blocked, bool is_plural = false);
+/// @param process    the state of their processes, if it is not the same for all of them.
+[[nodiscard]] std::string doing(const Record& record, const Call* blocked, bool is_plural = false,
+                                std::optional<Process> process = std::nullopt);
 
 /// Returns the time that belongs to doing(), for example `, which ended 12.3 s ago`. Empty if the
 /// times of some nodes are not known.

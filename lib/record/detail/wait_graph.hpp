@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "record/detail/job.hpp"
@@ -77,6 +78,11 @@ class WaitGraph {
   /// Returns the shortest circle of waits through a node, in their order.
   [[nodiscard]] std::vector<std::size_t> circle_through(std::size_t node, bool only_certain) const;
 
+  /// Returns the points at which nodes need this node.
+  [[nodiscard]] const std::vector<std::size_t>& points_for(std::size_t node) const {
+    return points_for_[node];
+  }
+
   struct Waiters {
     std::vector<std::size_t> nodes;  ///< Nearest first.
     std::vector<std::size_t> next;   ///< Of each of `nodes`: the node for which it waits.
@@ -104,7 +110,9 @@ class WaitGraph {
   const Messages& messages_;
   bool are_all_halted_ = false;  // every process is stopped or has ended
   std::map<std::tuple<std::size_t, std::uint64_t, Role, std::uint64_t>, std::size_t> collectives_;
-  std::map<std::uint64_t, std::size_t> meetings_;     // the points by Wait::point
+  // The points by Wait::point and Wait::ranks: the members of a redistribution wait for different
+  // ranks.
+  std::map<std::pair<std::uint64_t, std::string>, std::size_t> meetings_;
   std::vector<std::vector<std::size_t>> waiting_at_;  // of each point: its nodes, without old waits
   std::vector<std::vector<std::size_t>> points_for_;  // of each node: the points that need it
 };

@@ -130,6 +130,7 @@ class RANKMESH_API ShmTransport final : public Transport, public detail::CallGua
   void poll_unrecorded(shm::Progress& progress, const Call& call, Waiter& waiter);
   bool try_to_complete(const shm::Progress& progress);
   [[noreturn]] void end_early();
+  void throw_if_ended_in(const Call& call, Waiter& waiter);
   void throw_if_unreadable(const std::optional<shm::FailedRead>& failed) const;
   struct Found {
     shm::Finding::State state;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/detail/log.hpp"
+#include "loss_watch.hpp"
 #include "node_board.hpp"
 #include "rankmesh/base/deadline.hpp"
 #include "rankmesh/layout/placement.hpp"
@@ -52,6 +53,26 @@ class ControlPlane {
   std::int64_t queues = 0;           ///< Control queues made so far; they choose the queues' tags.
   std::int64_t redistributions = 0;  ///< Made so far; they choose the tags of their messages.
 
+  /// Decides which ranks are lost; null unless the mesh may survive.
+  std::shared_ptr<LossWatch> losses;
+  /// A duplicate of the communicator, for the next mesh; empty unless the mesh may survive.
+  mpi::Communicator reserve;
+  /// The losses that this process had seen when the mesh was opened.
+  const std::uint64_t losses_before = LossWatch::count();
+  /// Returns whether a mesh of this process has lost ranks since this one was opened.
+  [[nodiscard]] bool is_lost() const { return LossWatch::count() != losses_before; }
+  /// Throws LostRanks if is_lost(). Blocks for a moment at most.
+  void throw_if_lost() const {
+    if (is_lost()) [[unlikely]]
+      LossWatch::raise(losses.get());
+  }
+
+  /// Does the same, after it has looked for losses: another error may be a result of one.
+  void throw_if_result_of_loss() const {
+    LossWatch::look_at_all(true);
+    throw_if_lost();
+  }
+
   /// Called now and then by waits of the mesh, if it is set; it may throw what ends them.
   std::function<void()> at_look;
 
@@ -78,6 +99,7 @@ class ControlPlane {
   }
   /// The board of this rank's node, after open_board().
   [[nodiscard]] NodeBoard& board() const { return *board_; }
+  [[nodiscard]] const std::shared_ptr<NodeBoard>& shared_board() const { return board_; }
   /// The same, or null before open_board().
   [[nodiscard]] NodeBoard* find_board() const { return board_.get(); }
 

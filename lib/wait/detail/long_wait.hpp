@@ -4,10 +4,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/detail/process_stat.hpp"
 #include "deadlock_watch.hpp"
 #include "monitor_state.hpp"
 #include "published_wait.hpp"
@@ -48,6 +50,7 @@ class LongWait {
 
   void begin();
   [[nodiscard]] record::Wait wait_of_point() const;
+  [[nodiscard]] PublishedWait::RanksElsewhere ranks_elsewhere() const;
   void ask(Seconds grace);
   void receive_answers();
   void hear();
@@ -81,8 +84,9 @@ class LongWait {
   double next_stall_ = 0;
   std::optional<Deadline> stall_inquiry_;  ///< While members are asked for a stall report.
   std::vector<StatusOfRank> noted_;        ///< When the end of the wait was clear.
-  std::string diagnosis_;                  ///< See diagnose_node().
-  std::optional<Deadline> first_end_;      ///< The wait does not fail before it.
+  mutable std::map<std::int64_t, ProcessState> launched_;  ///< See states_of_launched().
+  std::string diagnosis_;                                  ///< See diagnose_node().
+  std::optional<Deadline> first_end_;                      ///< The wait does not fail before it.
   enum class Stage : std::uint8_t { early, asked, asked_again } stage_ = Stage::early;
 };
 

@@ -100,6 +100,11 @@ class RANKMESH_API NodeBoard {
   /// @return For how long the rank has been in one call that MPI carries, in seconds; 0 if it is in
   ///         none.
   double watch_call();
+  /// The word of the mesh about its losses; see LossWatch.
+  [[nodiscard]] std::atomic<std::uint64_t>& losses() const;
+  /// Returns whether a rank does not take part in its mesh any more: it has left the mesh in any
+  /// way, or its process has ended. Costs two system calls.
+  [[nodiscard]] bool is_gone(std::size_t slot) const;
   /// Closes the descriptor in a child process after fork(), where the lock would outlive this rank.
   void close_descriptor() noexcept;
 

@@ -82,4 +82,10 @@ void advance_between_tests() noexcept;
 /// layer does not know operations.
 void set_advance(void (*advance)(MeshLock* waiting)) noexcept;
 
+/// Makes the calls of all open meshes leave the fast path, once and for ever, because ranks of one
+/// of them are lost.
+void leave_fast_path() noexcept;
+/// Sets what leave_fast_path() calls.
+void set_leave_fast_path(void (*leave)()) noexcept;
+
 }  // namespace rankmesh::detail

@@ -2,20 +2,26 @@
 // A wait of this rank, as the other ranks of its node see it.
 #pragma once
 
+#include <map>
 #include <vector>
 
 #include "node_board.hpp"
 #include "rankmesh/base/index.hpp"
+#include "rankmesh/layout/rank_set.hpp"
 
 namespace rankmesh::detail {
 
 /// Publishes a wait on all boards of this process, until the object is destroyed.
 class PublishedWait {
  public:
-  /// @param own   The board of the mesh that waits; null if it has none yet. The members of other
-  ///              meshes see the text alone.
-  /// @param wait  See NodeBoard::publish().
-  PublishedWait(NodeBoard* own, const record::Wait& wait);
+  /// The ranks of a wait, as ranks of the meshes that have these boards.
+  using RanksElsewhere = std::map<const NodeBoard*, RankSet>;
+
+  /// @param own    The board of the mesh that waits; null if it has none yet.
+  /// @param wait   See NodeBoard::publish().
+  /// @param ranks  For the records of other meshes. Where they are missing, the members of these
+  ///               meshes see the text alone.
+  PublishedWait(NodeBoard* own, const record::Wait& wait, const RanksElsewhere& ranks = {});
   ~PublishedWait();
   PublishedWait(const PublishedWait&) = delete;
   PublishedWait& operator=(const PublishedWait&) = delete;

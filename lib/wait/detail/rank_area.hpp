@@ -177,6 +177,11 @@ struct alignas(128) RankArea {
   std::atomic<std::uint64_t> circle_version{0};
   std::atomic<std::uint64_t> circle_finder{0};
 
+  // See LossWatch. Others write the first two, too.
+  std::atomic<std::uint64_t> fate{0};       ///< Whether the rank is lost, as its node has decided.
+  std::atomic<std::uint64_t> committed{0};  ///< The step that the rank has committed.
+  std::atomic<std::uint64_t> met{0};        ///< Where the rank waits for the other survivors.
+
   [[nodiscard]] bool is_open() const { return has_come && presence == Presence::open; }
   /// Returns the process of the rank; of no process before the rank has come.
   [[nodiscard]] ProcessIdentity identity() const { return has_come ? process : ProcessIdentity{}; }

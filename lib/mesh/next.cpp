@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The mesh of the survivors after a loss, and the step from which they go on.
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <ranges>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "detail/communicators.hpp"
+#include "detail/state.hpp"
+#include "rankmesh/layout/shrink.hpp"
+#include "rankmesh/mesh/mesh.hpp"
+#include "rankmesh/mpi/error.hpp"
+#include "rankmesh/wait/backoff.hpp"
+#include "wait/detail/few_polls.hpp"
+#include "wait/detail/published_wait.hpp"
+
+namespace rankmesh {
+namespace {
+
+using detail::LossWatch;
+
+LossWatch& watch_of(const detail::MeshState& state, const char* function) {
+  if (state.control->losses == nullptr)
+    throw UsageError{
+        fmt::format("{} is called on a mesh that does not survive lost ranks", function),
+        "set MeshOptions::survive when you open the mesh"};
+  return *state.control->losses;
+}
+
+// Returns the members of the next mesh, as ranks of this one in the order of the next one.
+std::vector<Rank> members_of(const Shrunk& shrunk) {
+  std::vector<Rank> members(static_cast<std::size_t>(shrunk.plan->world_size()));
+  for (std::size_t old = 0; old < shrunk.new_rank.size(); ++old)
+    if (shrunk.new_rank[old] >= 0)
+      members[static_cast<std::size_t>(shrunk.new_rank[old])] =
+          Rank{static_cast<std::int64_t>(old)};
+  return members;
+}
+
+// Waits for the other members of the next mesh in the memory of the node. MPI is not used, because
+// a rank may have died in it.
+void meet(detail::MeshState& state, std::uint64_t round, const std::vector<Rank>& members,
+          LossWatch::Gathering meeting) {
+  LossWatch& watch = *state.control->losses;
+  watch.come(round, meeting);
+  const Deadline deadline = state.deadline();
+  std::optional<detail::PublishedWait> published;
+  Backoff backoff{{.yields = std::chrono::milliseconds{20}}};
+  while (!watch.have_met(round, members, meeting)) {
+    if (watch.round() != round) LossWatch::raise(&watch);
+    LossWatch::look_at_all();
+    if (!published)
+      published.emplace(&state.control->board(), record::Wait{.text = "next() of the mesh"});
+    if (deadline.passed()) {
+      const std::vector<Rank> missing = watch.missing(round, members, meeting);
+      const auto names = missing | std::views::transform(state.control->names);
+      throw TimeoutError{fmt::format("next() of the mesh did not end within {} s; {} did not come",
+                                     deadline.seconds(), fmt::join(names, ", ")),
+                         "call next() on every survivor", missing};
+    }
+    backoff.pause();
+  }
+}
+
+// MPI serves the creation with the smallest tag first, so one that hangs does not keep back those
+// of later rounds. Every MPI allows these tags.
+int tag_of(std::uint64_t round) { return (1 << 14) - static_cast<int>(round % (1 << 13)); }
+
+std::string text_of(const MeshPlan& plan) {
+  std::vector<std::string> dimensions;
+  for (const auto& dimension : plan.views().front().dimensions())
+    dimensions.push_back(fmt::format("{}={}", dimension.name, dimension.size));
+  return fmt::format("{}", fmt::join(dimensions, ","));
+}
+
+std::unique_ptr<detail::MeshState> open_next(const detail::MeshState& state,
+                                             const LossWatch::Loss& loss, const MeshPlan& plan,
+                                             const std::vector<Rank>& members) {
+  const detail::ControlPlane& control = *state.control;
+  const std::uint64_t losses_before = LossWatch::count();
+  if (control.losses->round() != loss.round) LossWatch::raise(control.losses.get());
+  std::vector<int> ranks;
+  for (const Rank member : members) ranks.push_back(member.to_int());
+  mpi::Communicator world = detail::create_bounded(
+      control, losses_before,
+      [reserve = control.reserve.view(), ranks = std::move(ranks), tag = tag_of(loss.round)] {
+        return mpi::create_group(reserve, ranks, tag);
+      });
+  MeshOptions options = state.options;
+  options.reorder.clear();
+  const detail::NextMesh next{plan, loss.step};
+  auto opened = detail::open_mesh(
+      world.view().native(), std::move(options), text_of(plan), [&] { return state.spec; }, &next);
+  world.free();
+  return opened;
+}
+
+// Ends a mesh that has lost ranks. Local.
+void end_lost(detail::MeshState& state) {
+  state.control->leave(detail::Presence::destroyed);
+  state.runtime->in_flight.abandon();
+  state.mark_closed();
+  state.mark.close();
+}
+
+}  // namespace
+
+void Mesh::commit(std::int64_t step) {
+  detail::MeshState& state = open_state("commit");
+  LossWatch& watch = watch_of(state, "commit");
+  const detail::CallLock lock{*state.runtime};
+  state.control->throw_if_lost();
+  if (step < 0 || step <= watch.step().value_or(-1))
+    throw UsageError{
+        fmt::format("commit of step {} after step {}", step, watch.step().value_or(-1)),
+        "number the steps in ascending order, from 0"};
+  if (!watch.commit(step)) state.control->throw_if_result_of_loss();
+  for (detail::FewPolls few{200}; few.next();) {
+    if (watch.have_committed(step)) return;
+    std::this_thread::yield();
+  }
+  const WaitPoint point =
+      WaitPoint::of_all(state.control->comm().size(), fmt::format("the commit of step {}", step));
+  state.control->monitor.wait([&] { return watch.have_committed(step); }, point, state.deadline());
+}
+
+std::optional<std::int64_t> Mesh::step() const { return watch_of(state(), "step").step(); }
+
+std::optional<Mesh> Mesh::next() {
+  detail::MeshState& state = open_state("next");
+  LossWatch& watch = watch_of(state, "next");
+  const detail::CallLock lock{*state.runtime};
+  LossWatch::look_at_all(true);
+  if (watch.round() == 0)
+    throw UsageError{"next() is called on a mesh that has lost no rank",
+                     "call it after a call has thrown LostRanks"};
+  const LossWatch::Loss loss = watch.decide();
+  const Shrunk shrunk = shrink(*state.plan, loss.ranks, state.options.survive->policy);
+  if (!shrunk.plan)
+    throw Error{fmt::format("no mesh remains: without {} lost ranks, no replica is complete",
+                            loss.ranks.size()),
+                "end the program, and begin again from a checkpoint"};
+  if (state.device) (void)state.device->abort();
+  if (shrunk.new_rank[rank().to_size()] < 0) {
+    end_lost(state);
+    return std::nullopt;
+  }
+  const std::vector<Rank> members = members_of(shrunk);
+  meet(state, loss.round, members, LossWatch::Gathering::before);
+  auto next = open_next(state, loss, *shrunk.plan, members);
+  meet(state, loss.round, members, LossWatch::Gathering::opened);
+  end_lost(state);
+  return Mesh{std::move(next)};
+}
+
+}  // namespace rankmesh

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which ranks of a mesh are lost, as all survivors see it.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "node_board.hpp"
+#include "rankmesh/base/index.hpp"
+#include "rankmesh/export.hpp"
+#include "rankmesh/wait/rank_names.hpp"
+
+namespace rankmesh::detail {
+
+/// Finds the deaths of the ranks of one mesh on one node, and decides with the other survivors
+/// which ranks are lost and from which step all go on. Everything is words in the memory of the
+/// node, each of which is decided by one compare-exchange. So no survivor waits for another one,
+/// and a rank may die at any moment.
+///
+/// The losses are numbered in rounds. Whoever sees a death begins the next round. Until then, ranks
+/// that die are part of it: it settles for a moment. Then each survivor decides the fate of each
+/// rank, in turn: the first one that writes it decides for all. See docs/design.md ("Lost ranks").
+///
+/// Thread safety: any thread may call any function.
+class RANKMESH_API LossWatch : public std::enable_shared_from_this<LossWatch> {
+ public:
+  /// What all survivors know alike after a round.
+  struct Loss {
+    std::uint64_t round = 0;
+    std::vector<Rank> ranks{};  ///< All that are lost so far, in ascending order.
+    std::optional<std::int64_t> step{};
+  };
+
+  /// Begins to watch.
+  /// @param mesh  The text of the mesh, for messages.
+  /// @param step  The step that the ranks have committed in the last mesh.
+  static std::shared_ptr<LossWatch> create(std::shared_ptr<NodeBoard> board, RankNames names,
+                                           std::string mesh, std::optional<std::int64_t> step);
+  ~LossWatch();
+  LossWatch(const LossWatch&) = delete;
+  LossWatch& operator=(const LossWatch&) = delete;
+
+  /// Looks for deaths in all meshes of this process that may survive, now and then, and learns what
+  /// other ranks have found.
+  /// @param at_once  Also if it has looked a moment ago.
+  static void look_at_all(bool at_once = false);
+  /// Returns how many rounds of all its meshes this process has seen.
+  [[nodiscard]] static std::uint64_t count() { return rounds_seen.load(std::memory_order_relaxed); }
+  /// Throws LostRanks for the last round of a mesh. Blocks until it has settled.
+  /// @param own  The mesh of the caller; null if it may not survive. If it has lost no rank, the
+  ///             error is that of the mesh that has.
+  [[noreturn]] static void raise(const LossWatch* own);
+
+  /// Returns the number of the last round; 0 if no rank is lost.
+  [[nodiscard]] std::uint64_t round() const;
+  /// Returns the last round. Blocks until it has settled.
+  [[nodiscard]] Loss decide() const;
+
+  /// Publishes that this rank has completed a step. Returns false if ranks are lost.
+  bool commit(std::int64_t step);
+  /// Returns the step that this rank has committed last.
+  [[nodiscard]] std::optional<std::int64_t> step() const;
+  /// Returns whether all ranks have committed a step, or a later one.
+  [[nodiscard]] bool have_committed(std::int64_t step) const;
+
+  /// Returns the ids of the processes of the ranks, as far as they mean something here.
+  [[nodiscard]] std::vector<std::int64_t> processes() const;
+
+  /// Where survivors meet before they create the next mesh, and when they have opened it.
+  enum class Gathering : std::uint8_t { before, opened };
+  /// Says that this rank has come to a meeting of a round.
+  void come(std::uint64_t round, Gathering meeting);
+  /// Returns whether these ranks have met. Looks for their deaths, too. The second meeting ends the
+  /// watch on all of them at once: afterwards no round begins.
+  [[nodiscard]] bool have_met(std::uint64_t round, const std::vector<Rank>& ranks,
+                              Gathering meeting);
+
+  /// Returns those of these ranks that have not come.
+  [[nodiscard]] std::vector<Rank> missing(std::uint64_t round, const std::vector<Rank>& ranks,
+                                          Gathering meeting) const;
+
+ private:
+  LossWatch(std::shared_ptr<NodeBoard> board, RankNames names, std::string mesh)
+      : board_{std::move(board)}, names_{std::move(names)}, mesh_{std::move(mesh)} {}
+
+  void look(bool at_once);
+  void begin_round_for(std::size_t slot, std::uint64_t word);
+  void notice();
+  void decide_fates(std::uint64_t round) const;
+  [[nodiscard]] bool is_lost(std::size_t slot, std::uint64_t round) const;
+  [[noreturn]] void raise_own() const;
+
+  static std::atomic<std::uint64_t> rounds_seen;
+
+  const std::shared_ptr<NodeBoard> board_;
+  const RankNames names_;
+  const std::string mesh_;
+  std::atomic<std::uint64_t> noticed_{0};  // the last round that this process has seen
+  std::atomic<std::int64_t> next_look_{0};
+};
+
+}  // namespace rankmesh::detail

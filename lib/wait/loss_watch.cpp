@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "detail/loss_watch.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <mutex>
+#include <ranges>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/detail/patience.hpp"
+#include "base/detail/text.hpp"
+#include "detail/open_parts.hpp"
+#include "detail/progress.hpp"
+#include "mpi/detail/unfinished.hpp"
+#include "rankmesh/base/error.hpp"
+
+namespace rankmesh::detail {
+namespace {
+
+constexpr const char* hint_after_loss =
+    "call next() on this mesh: it opens the mesh of the survivors; or end this program";
+
+// The word of the mesh: when the round began, in microseconds; its number; whether the watch has
+// ended, because all survivors have opened the next mesh.
+constexpr std::uint64_t over = 1;
+constexpr int bits_of_round = 16;
+std::uint64_t word_of(std::uint64_t round) {
+  return static_cast<std::uint64_t>(NodeBoard::now() / 1000) << bits_of_round | round << 1;
+}
+std::uint64_t round_in(std::uint64_t word) { return word % (1U << bits_of_round) >> 1; }
+std::int64_t begin_in(std::uint64_t word) {
+  return static_cast<std::int64_t>(word >> bits_of_round) * 1000;
+}
+
+// The fate of a rank: the last round in which it was looked at, and whether it was lost in it.
+constexpr std::uint64_t lost = 1;
+std::uint64_t fate_of(std::uint64_t round, bool is_lost) {
+  return round << 1 | (is_lost ? lost : 0);
+}
+
+// The committed step of a rank: 1 + the step, and whether it can change no more.
+constexpr std::uint64_t frozen = 1;
+std::uint64_t committed(std::int64_t step) { return (static_cast<std::uint64_t>(step) + 1) << 1; }
+
+// The meshes that have lost ranks. They are kept: others throw the error of the last one.
+struct LostMeshes {
+  std::mutex mutex;
+  std::vector<std::shared_ptr<const LossWatch>> watches;
+};
+LostMeshes& lost_meshes() {
+  static auto* const all =
+      new LostMeshes;  // meshes may be destroyed after the objects of all files
+  return *all;
+}
+
+}  // namespace
+
+std::atomic<std::uint64_t> LossWatch::rounds_seen{0};
+
+std::shared_ptr<LossWatch> LossWatch::create(std::shared_ptr<NodeBoard> board, RankNames names,
+                                             std::string mesh, std::optional<std::int64_t> step) {
+  const std::shared_ptr<LossWatch> watch{
+      new LossWatch{std::move(board), std::move(names), std::move(mesh)}};
+  std::uint64_t none = 0;
+  if (step) watch->board_->own().committed.compare_exchange_strong(none, committed(*step));
+  OpenParts<LossWatch>::instance().add(*watch);
+  mpi::record_survivor();
+  return watch;
+}
+
+LossWatch::~LossWatch() { OpenParts<LossWatch>::instance().remove(*this); }
+
+void LossWatch::look_at_all(bool at_once) {
+  OpenParts<LossWatch>::instance().for_each([&](LossWatch& watch) { watch.look(at_once); });
+}
+
+std::uint64_t LossWatch::round() const { return round_in(board_->losses()); }
+
+void LossWatch::look(bool at_once) {
+  const std::int64_t now = NodeBoard::now();
+  const std::uint64_t word = board_->losses();
+  if (!board_->is_open() || (word & over) != 0) return;
+  if (at_once || now >= next_look_) {
+    next_look_ = now + static_cast<std::int64_t>(patience().deaths.count() * 1e9);
+    for (std::size_t slot = 0; slot < board_->ranks().size(); ++slot) {
+      const bool is_known = (board_->area(slot).fate & lost) != 0;
+      // A rank that closes the mesh, or that has no place in the next one, is not lost.
+      if (!is_known && board_->has_failed(board_->ranks()[slot])) begin_round_for(slot, word);
+    }
+  }
+  notice();
+}
+
+// Ranks that are found while a round settles are part of it.
+void LossWatch::begin_round_for(std::size_t slot, std::uint64_t word) {
+  const auto settle = static_cast<std::int64_t>(patience().settle.count() * 1e9);
+  if (round_in(word) != 0) {
+    if (NodeBoard::now() < begin_in(word) + settle) return;
+    decide_fates(round_in(word));
+    if (is_lost(slot, round_in(word))) return;
+  }
+  board_->losses().compare_exchange_strong(word, word_of(round_in(word) + 1));
+}
+
+void LossWatch::notice() {
+  const std::uint64_t round = this->round();
+  std::uint64_t before = noticed_;
+  if (before >= round || !noticed_.compare_exchange_strong(before, round)) return;
+  mpi::record_loss();
+  {
+    const std::lock_guard lock{lost_meshes().mutex};
+    // Null if another thread is about to destroy the mesh.
+    auto self = weak_from_this().lock();
+    if (self == nullptr) return;
+    lost_meshes().watches.push_back(std::move(self));
+  }
+  ++rounds_seen;
+  leave_fast_path();
+}
+
+bool LossWatch::is_lost(std::size_t slot, std::uint64_t round) const {
+  const std::uint64_t fate = board_->area(slot).fate;
+  return (fate & lost) != 0 && fate >> 1 <= round;
+}
+
+// Decides what nobody has decided yet. A fate of a later round says that the rank was not lost in
+// this one.
+void LossWatch::decide_fates(std::uint64_t round) const {
+  const std::size_t ranks = board_->ranks().size();
+  for (std::size_t slot = 0; slot < ranks; ++slot) board_->area(slot).committed |= frozen;
+  for (std::size_t slot = 0; slot < ranks; ++slot) {
+    std::atomic<std::uint64_t>& fate = board_->area(slot).fate;
+    std::uint64_t known = fate;
+    while ((known & lost) == 0 && known >> 1 < round &&
+           !fate.compare_exchange_weak(known, fate_of(round, board_->is_gone(slot)))) {
+    }
+  }
+}
+
+LossWatch::Loss LossWatch::decide() const {
+  Loss loss;
+  for (std::uint64_t word = board_->losses(); round_in(word) != loss.round;
+       word = board_->losses()) {
+    const auto settled = std::chrono::nanoseconds{begin_in(word)} + patience().settle;
+    const auto left = settled - std::chrono::nanoseconds{NodeBoard::now()};
+    if (left.count() > 0) std::this_thread::sleep_for(left);
+    loss.round = round_in(word);
+    decide_fates(loss.round);
+  }
+  // The step is that of the survivors of the first round, so that it stays the same.
+  std::uint64_t least = ~std::uint64_t{0};
+  for (std::size_t slot = 0; slot < board_->ranks().size(); ++slot) {
+    if (is_lost(slot, loss.round)) loss.ranks.push_back(board_->ranks()[slot]);
+    if (!is_lost(slot, 1)) least = std::min(least, board_->area(slot).committed >> 1);
+  }
+  if (least != 0 && loss.round != 0) loss.step = static_cast<std::int64_t>(least) - 1;
+  return loss;
+}
+
+void LossWatch::raise_own() const {
+  const Loss loss = decide();
+  const auto names = loss.ranks | std::views::transform(names_);
+  const std::string step = loss.step
+                               ? fmt::format("all survivors have committed step {}", *loss.step)
+                               : std::string{"no step is committed"};
+  throw LostRanks{fmt::format("the mesh {} has lost {}: {}; {}", mesh_,
+                              count_text(static_cast<std::int64_t>(loss.ranks.size()), "rank"),
+                              fmt::join(names, ", "), step),
+                  hint_after_loss, loss.ranks, loss.step};
+}
+
+void LossWatch::raise(const LossWatch* own) {
+  if (own != nullptr && own->round() != 0) own->raise_own();
+  std::shared_ptr<const LossWatch> last;
+  {
+    const std::lock_guard lock{lost_meshes().mutex};
+    last = lost_meshes().watches.back();
+  }
+  last->raise_own();
+}
+
+bool LossWatch::commit(std::int64_t step) {
+  std::atomic<std::uint64_t>& own = board_->own().committed;
+  std::uint64_t before = own;
+  do {
+    if ((before & frozen) != 0) return false;
+  } while (!own.compare_exchange_weak(before, committed(step)));
+  return true;
+}
+
+std::optional<std::int64_t> LossWatch::step() const {
+  const std::uint64_t own = board_->own().committed >> 1;
+  return own == 0 ? std::nullopt : std::optional{static_cast<std::int64_t>(own) - 1};
+}
+
+bool LossWatch::have_committed(std::int64_t step) const {
+  for (std::size_t slot = 0; slot < board_->ranks().size(); ++slot)
+    if (board_->area(slot).committed < committed(step)) return false;
+  return true;
+}
+
+std::vector<std::int64_t> LossWatch::processes() const {
+  std::vector<std::int64_t> processes;
+  for (std::size_t slot = 0; slot < board_->ranks().size(); ++slot) {
+    const ProcessIdentity process = board_->area(slot).identity();
+    if (process.process != 0 && process.pid_namespace == board_->own().process.pid_namespace)
+      processes.push_back(process.process);
+  }
+  return processes;
+}
+
+void LossWatch::come(std::uint64_t round, Gathering meeting) {
+  board_->own().met = round << 1 | static_cast<std::uint64_t>(meeting);
+}
+
+std::vector<Rank> LossWatch::missing(std::uint64_t round, const std::vector<Rank>& ranks,
+                                     Gathering meeting) const {
+  std::vector<Rank> missing;
+  for (const Rank rank : ranks)
+    if (board_->area(board_->index_of(rank).value()).met <
+        (round << 1 | static_cast<std::uint64_t>(meeting)))
+      missing.push_back(rank);
+  return missing;
+}
+
+bool LossWatch::have_met(std::uint64_t round, const std::vector<Rank>& ranks, Gathering meeting) {
+  std::uint64_t word = board_->losses();
+  if (round_in(word) != round) return false;
+  if ((word & over) != 0) return true;
+  const std::vector<Rank> others = missing(round, ranks, meeting);
+  for (const Rank rank : others)
+    if (const std::size_t slot = board_->index_of(rank).value(); board_->is_gone(slot))
+      begin_round_for(slot, word);
+  if (!others.empty()) return false;
+  if (meeting == Gathering::before) return true;
+  return board_->losses().compare_exchange_strong(word, word | over) ||
+         (round_in(word) == round && (word & over) != 0);
+}
+
+}  // namespace rankmesh::detail

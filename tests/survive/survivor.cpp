@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A rank of a job some of whose ranks are killed. It prints what it learns, for
+// tests/survive/check.
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "rankmesh/rankmesh.hpp"
+
+namespace {
+
+using namespace rankmesh;
+
+constexpr std::int64_t steps = 20;
+constexpr std::int64_t step_of_death = 5;
+
+struct Arguments {
+  std::string mesh;
+  std::string kind;           // what the ranks do when ranks die
+  std::vector<int> first;     // they die in step 5, or where the kind says
+  std::vector<int> second;    // they die after the first loss
+  useconds_t wait_of_second;  // microseconds after they have learned of it
+};
+
+std::vector<int> list_of(std::string_view text) {
+  std::vector<int> ranks;
+  while (!text.empty() && text != "-") {
+    const auto comma = text.find(',');
+    ranks.push_back(std::atoi(std::string{text.substr(0, comma)}.c_str()));
+    text.remove_prefix(comma == std::string_view::npos ? text.size() : comma + 1);
+  }
+  return ranks;
+}
+
+void die(std::string_view kind = {}) {
+  if (kind == "exit") std::exit(3);
+  if (kind == "exception") throw std::runtime_error{"a mistake of the program"};
+  ::kill(::getpid(), kind == "fault" ? SIGSEGV : SIGKILL);
+}
+
+void require(bool condition, const char* what) {
+  if (condition) return;
+  fmt::print("WRONG: {}\n", what);
+  std::fflush(stdout);
+  std::_Exit(3);
+}
+
+// Does one step on a mesh, and checks its results.
+class Steps {
+ public:
+  Steps(Mesh& mesh, const std::string& kind, MPI_Comm of_program)
+      : mesh_{mesh}, kind_{kind}, all_{mesh["world"]} {
+    if (kind == "adopted" && of_program != MPI_COMM_NULL)
+      adopted_ = mesh.adopt(of_program, "adopted");
+    if (kind == "second mesh" && of_program != MPI_COMM_NULL)
+      second_.emplace(of_program, "all=" + std::to_string(mesh.size()));
+  }
+  void step() {
+    if (kind_ == "message") return message();
+    if (kind_ == "function") return with_function();
+    if (kind_ == "test") return test();
+    if (kind_ == "group") return group();
+    sum(adopted_ ? *adopted_ : second_ ? (*second_)["all"] : all_, kind_ == "large" ? 300'000 : 7);
+    if (kind_ == "gather") gather();
+  }
+
+ private:
+  [[nodiscard]] int size() const { return static_cast<int>(mesh_.size()); }
+  [[nodiscard]] int rank() const { return static_cast<int>(mesh_.rank().value()); }
+
+  void sum(GroupCoordinator& group, std::size_t count) {
+    std::vector<double> data(count, rank() + 1);
+    group.all_reduce(std::span{data});
+    require(data.back() == size() * (size() + 1) / 2, "the sum");
+  }
+  // Large enough for MPI.
+  void message() {
+    std::vector<double> in(200'000), out(in.size(), rank());
+    auto receive = all_.recv_async(std::span{in}, RankInGroup{(rank() + size() - 1) % size()});
+    all_.send(std::span<const double>{out}, RankInGroup{(rank() + 1) % size()});
+    receive.wait();
+    require(in.front() == (rank() + size() - 1) % size() && in.back() == in.front(), "a message");
+  }
+  void with_function() {
+    std::vector<int> data(5, rank());
+    all_.all_reduce(std::span{data}, [](int a, int b) { return a > b ? a : b; });
+    require(data.back() == size() - 1, "the maximum");
+  }
+  void test() {
+    std::vector<double> data(7, 1);
+    auto work = all_.all_reduce_async(std::span{data});
+    while (!work.test()) {
+    }
+    require(data.back() == size(), "an asynchronous sum");
+  }
+  void group() {
+    std::vector<Rank> ranks;
+    for (int r = 0; r < size(); ++r) ranks.emplace_back(r);
+    const auto group = mesh_.new_group(std::span<const Rank>{ranks});
+    sum(*group, 3);
+    mesh_.close(group);
+  }
+  void gather() {
+    const Blocks blocks = Blocks::even(90'000 + size(), all_);
+    std::vector<double> own(static_cast<std::size_t>(blocks.counts()[mesh_.rank().to_size()]),
+                            rank());
+    std::vector<double> data(static_cast<std::size_t>(90'000 + size()));
+    all_.all_gather_v(std::span<const double>{own}, std::span{data}, blocks);
+    require(data.front() == 0 && data.back() == size() - 1, "blocks");
+  }
+
+  Mesh& mesh_;
+  const std::string& kind_;
+  GroupCoordinator& all_;
+  std::shared_ptr<GroupCoordinator> adopted_;
+  std::optional<Mesh> second_;
+};
+
+int run(const Arguments& arguments) {
+  int self = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &self);
+  const auto is_in = [&](const std::vector<int>& list) {
+    return std::ranges::find(list, self) != list.end();
+  };
+  const MeshOptions options{.survive = Survival{}};
+  std::optional<Mesh> mesh{std::in_place, MPI_COMM_WORLD, std::string_view{arguments.mesh},
+                           options};
+  MPI_Comm of_program = MPI_COMM_NULL;
+  MPI_Comm_dup(MPI_COMM_WORLD, &of_program);
+  int losses = 0;
+  bool is_lost = false;
+  while (true) {
+    try {
+      if (is_lost) mesh = mesh->next();
+      is_lost = false;
+      if (!mesh) {
+        fmt::print("idle {}\n", self);
+        return 0;
+      }
+      Steps work{*mesh, arguments.kind, losses == 0 ? of_program : MPI_COMM_NULL};
+      const std::int64_t first = mesh->step().value_or(-1) + 1;
+      const bool dies = losses == 0 && is_in(arguments.first);
+      for (std::int64_t step = first; step < first + steps; ++step) {
+        if (dies && step == step_of_death && arguments.kind != "close" &&
+            arguments.kind != "commit")
+          die(arguments.kind);
+        work.step();
+        if (dies && step == step_of_death && arguments.kind == "commit") die();
+        // Some ranks have said that they have completed the step, and others have not.
+        if (arguments.kind == "commit" && losses == 0 && step == step_of_death && self % 2 != 0)
+          ::usleep(500'000);
+        mesh->commit(step);
+      }
+      if (dies) die();
+      mesh->close();
+      fmt::print("closed {} of {} at {}\n", mesh->rank().value(), mesh->size(), *mesh->step());
+      return 0;
+    } catch (const LostRanks& lost) {
+      std::vector<std::int64_t> ranks;
+      for (const Rank rank : lost.ranks()) ranks.push_back(rank.value());
+      fmt::print("lost {} {} {}: {}\n", ++losses, fmt::join(ranks, ","), lost.step().value_or(-1),
+                 lost.message());
+      std::fflush(stdout);
+      is_lost = true;
+    }
+    if (losses == 1 && is_in(arguments.second)) {
+      if (arguments.wait_of_second == 0) die();
+      std::thread{[wait = arguments.wait_of_second] {
+        ::usleep(wait);
+        die();
+      }}.detach();
+    }
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 6) return 2;
+  const mpi::Environment environment{mpi::ThreadLevel::multiple};
+  const int status = run({argv[1], argv[2], list_of(argv[3]), list_of(argv[4]),
+                          static_cast<useconds_t>(std::atoi(argv[5]))});
+  std::fflush(stdout);
+  return status;
+}
