@@ -34,7 +34,7 @@ TEST_CASE("no line of a search is wider than 80 columns, also where no terminal 
   const Scratch scratch;
   int count = 0;
   for (const auto& entry : std::filesystem::directory_iterator{models})
-    for (const char* more : {"--devices 16384 --tokens-per-step 16Mi --compare pp=1,dp=64,tp=4",
+    for (const char* more : {"--devices 16384 --tokens-per-step 16Mi --compare dp=64",
                              "--devices 1 --tokens-per-step 1Mi --memory 2GB --rows 1"}) {
       const std::string command =
           "meshinfo search " + entry.path().string() + " --machine H100 " + more;
