@@ -262,8 +262,8 @@ TEST_CASE("a function that uses its own mesh is refused wherever its operation i
   Mesh other{MPI_COMM_WORLD, "dp=auto", options_with()};
   const Adopted adopted{other};
   std::vector<int> values(4, 1);
-  // What a function of the transport throws breaks the group, so each wait has a mesh of its own. The other
-  // members may hear of it before their own function throws.
+  // What a function of the transport throws breaks the group, so each wait has a mesh of its own.
+  // The other members may hear of it before their own function throws.
   const auto refused = [&](const std::function<void(Work&)>& wait) {
     Mesh mesh = open_with(functions);
     own = &mesh;
