@@ -341,4 +341,17 @@ void use(Mesh& mesh, std::vector<float> values, const std::vector<float>& consta
 #if CASE == 87
   rankmesh::exchange::ShardedBuffer<float>{tp, counts}.load(0, values.data(), 4);
 #endif
+// case 97: a pointer as the output: write std::span\{pointer, n\}
+#if CASE == 97
+  tp.all_reduce(values, values.data());
+#endif
+// case 98: the operation of MPI: op is a ReduceOp or a function
+#if CASE == 98
+  tp.all_reduce(values, MPI_MAX);
+#endif
+// case 99: the address of a tag: write send\(values, to, tag\)
+#if CASE == 99
+  int tag = 3;
+  tp.send(values, 1, &tag);
+#endif
 }
