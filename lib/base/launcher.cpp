@@ -193,6 +193,29 @@ std::optional<LauncherMismatch> srun_without_pmix(std::string_view mpi_library) 
   return srun_without_pmix(mpi_library, own_variable);
 }
 
+std::optional<LauncherMismatch> end_by_death(std::string_view mpi_library,
+                                             const VariableReader& read) {
+  const auto is_on = [&](const char* name) {
+    const std::string value = read(name).value_or("0");
+    return value != "0" && value != "false";
+  };
+  if (!claim_of(read)) return std::nullopt;
+  const bool is_open_mpi_4 = mpi_library.starts_with("Open MPI v4");
+  const bool is_guarded = read("RANKMESH_GUARD").has_value();
+  if (is_open_mpi_4 && is_on("OMPI_MCA_orte_enable_recovery")) return std::nullopt;
+  if (is_guarded && (!is_open_mpi_4 || is_on("OMPI_MCA_orte_allowed_exit_without_sync")))
+    return std::nullopt;
+  return LauncherMismatch{
+      is_guarded ? "mpirun ends the job when a rank ends without MPI_Finalize"
+                 : "the launcher ends the job when a rank dies",
+      fmt::format("start it with mpirun {}-n ... rankmesh-guard PROGRAM",
+                  is_open_mpi_4 ? "--mca orte_allowed_exit_without_sync 1 " : "")};
+}
+
+std::optional<LauncherMismatch> end_by_death(std::string_view mpi_library) {
+  return end_by_death(mpi_library, own_variable);
+}
+
 // SLURM_PROCID is not sufficient, because batch scripts have it too. An interactive shell of Slurm
 // is a step of one task.
 bool is_launched() {

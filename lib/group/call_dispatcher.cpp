@@ -156,7 +156,7 @@ auto CallDispatcher::keeping_failure(const Call& call, Action&& action) {
     }
   } catch (const Error& error) {
     runtime_->last_failure = error.message();
-    runtime_->throw_if_lost();
+    runtime_->throw_if_result_of_loss();
     throw;
   } catch (const std::bad_alloc&) {
     out_of_memory(call);

@@ -103,6 +103,20 @@ std::unique_ptr<detail::MeshState> open_next(const detail::MeshState& state,
   return opened;
 }
 
+// Runs a part of next(). If more ranks are lost meanwhile, the error is that of this mesh, which is
+// the one that the program knows. The next mesh may have found the loss first, or a result of it.
+template <class Part>
+auto finding_losses_of(const detail::MeshState& state, const LossWatch::Loss& loss, Part&& part) {
+  const LossWatch& watch = *state.control->losses;
+  try {
+    return part();
+  } catch (const Error&) {
+    LossWatch::look_at_all(true);
+    if (watch.round() != loss.round) LossWatch::raise(&watch);
+    throw;
+  }
+}
+
 // Ends a mesh that has lost ranks. Local.
 void end_lost(detail::MeshState& state) {
   state.control->leave(detail::Presence::destroyed);
@@ -155,7 +169,8 @@ std::optional<Mesh> Mesh::next() {
   }
   const std::vector<Rank> members = members_of(shrunk);
   meet(state, loss.round, members, LossWatch::Gathering::before);
-  auto next = open_next(state, loss, *shrunk.plan, members);
+  auto next =
+      finding_losses_of(state, loss, [&] { return open_next(state, loss, *shrunk.plan, members); });
   meet(state, loss.round, members, LossWatch::Gathering::opened);
   end_lost(state);
   return Mesh{std::move(next)};

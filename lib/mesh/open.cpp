@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -203,6 +204,57 @@ void watch_losses(ControlPlane& control, const MeshOptions& options, const std::
   control.losses = LossWatch::create(control.shared_board(), control.names, description, step);
 }
 
+// The groups of a mesh, and what they need.
+struct OpenGroups {
+  std::unique_ptr<DeviceBackend> device{};
+  std::shared_ptr<MeshRuntime> runtime{};
+  std::vector<std::shared_ptr<Connection>> connections{};
+  std::map<std::string, std::unique_ptr<GroupCoordinator>, std::less<>> named{};
+  std::vector<bool> has_split{};
+};
+
+// Collective over the mesh; blocks.
+OpenGroups open_groups(LocalPlan& local, const MeshOptions& options,
+                       const std::shared_ptr<ControlPlane>& control,
+                       const SharedMemoryBackend& shared) {
+  const MeshPlan& plan = *local.plan;
+  OpenGroups groups;
+  ConnectionPlan wanted = plan_connections(plan, *control);
+  if (!local.devices.is_agreed)
+    control->all().agree("the choice of devices", local.devices.agreement);
+  auto [device, why_no_device] = local.devices.open(control);
+  groups.device = std::move(device);
+  groups.connections =
+      make_connections(wanted, options, *control, shared, groups.device != nullptr);
+  groups.has_split.resize(plan.families().size());
+  if (groups.device != nullptr) {
+    std::vector<bool> asked;
+    for (std::size_t f = 0; f < plan.families().size(); ++f) asked.push_back(!plan.options(f).lazy);
+    open_devices(*groups.device, plan, control->rank(), groups.connections, asked, groups.has_split,
+                 control->all());
+  }
+  groups.runtime =
+      make_runtime(control, std::move(*local.routes), options, local.settings, groups.device.get());
+  groups.runtime->why_no_device = std::move(why_no_device);
+  for (const auto& [name, group] : wanted.coordinators)
+    groups.named.emplace(name, GroupAccess::make(name, groups.connections[group], groups.runtime));
+  return groups;
+}
+
+// If ranks of a mesh that may survive are lost now, the program gets a mesh without groups. Its
+// next use throws the loss, and then the program can call next().
+OpenGroups open_groups_or_lose(LocalPlan& local, const MeshOptions& options,
+                               const std::shared_ptr<ControlPlane>& control,
+                               const SharedMemoryBackend& shared, const NextMesh* next) {
+  try {
+    return open_groups(local, options, control, shared);
+  } catch (const LostRanks&) {
+    if (next != nullptr || control->losses == nullptr || control->losses->round() == 0) throw;
+    return {.runtime =
+                make_runtime(control, std::move(*local.routes), options, local.settings, nullptr)};
+  }
+}
+
 // Opens the parts of a mesh, in the order of MeshState. Collective over the mesh; blocks.
 std::unique_ptr<MeshState> make_state(LocalPlan local, MeshOptions options,
                                       const std::string& description,
@@ -216,27 +268,10 @@ std::unique_ptr<MeshState> make_state(LocalPlan local, MeshOptions options,
   watch_losses(*control, options, description, next == nullptr ? std::nullopt : next->step);
   warn_of_misspelt(*control);
   warn_of_other_machine(*control, *local.routes);
-  ConnectionPlan wanted = plan_connections(plan, *control);
-  if (!local.devices.is_agreed)
-    control->all().agree("the choice of devices", local.devices.agreement);
-  auto [device, why_no_device] = local.devices.open(control);
-  std::vector<std::shared_ptr<Connection>> connections =
-      make_connections(wanted, options, *control, *shared, device != nullptr);
-  std::vector<bool> has_split(plan.families().size());
-  if (device != nullptr) {
-    std::vector<bool> asked;
-    for (std::size_t f = 0; f < plan.families().size(); ++f) asked.push_back(!plan.options(f).lazy);
-    open_devices(*device, plan, control->rank(), connections, asked, has_split, control->all());
-  }
-  const auto runtime =
-      make_runtime(control, std::move(*local.routes), options, local.settings, device.get());
-  runtime->why_no_device = std::move(why_no_device);
-  runtime->node_memory = shared->readable_memory();
-  std::map<std::string, std::unique_ptr<GroupCoordinator>, std::less<>> named;
-  for (const auto& [name, group] : wanted.coordinators)
-    named.emplace(name, GroupAccess::make(name, connections[group], runtime));
-  const auto created =
-      std::ranges::count_if(connections, [](const auto& c) { return c->owns_communicator(); });
+  OpenGroups groups = open_groups_or_lose(local, options, control, *shared, next);
+  groups.runtime->node_memory = shared->readable_memory();
+  const auto created = std::ranges::count_if(groups.connections,
+                                             [](const auto& c) { return c->owns_communicator(); });
   control->log(LogLevel::info, fmt::format("rank {} opened mesh {}: {} communicators, {} nodes",
                                            control->rank().value(), description, created,
                                            control->placement.node_count()));
@@ -246,11 +281,11 @@ std::unique_ptr<MeshState> make_state(LocalPlan local, MeshOptions options,
                     .options = std::move(options),
                     .control = control,
                     .shared = std::move(shared),
-                    .device = std::move(device),
-                    .runtime = runtime,
-                    .connections = std::move(connections),
-                    .named = std::move(named),
-                    .has_split_devices = std::move(has_split),
+                    .device = std::move(groups.device),
+                    .runtime = std::move(groups.runtime),
+                    .connections = std::move(groups.connections),
+                    .named = std::move(groups.named),
+                    .has_split_devices = std::move(groups.has_split),
                     .mark{description, control->comm().size(), plan.describe(control->rank())}}};
 }
 

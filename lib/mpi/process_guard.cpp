@@ -3,17 +3,23 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 #include <cstdint>
 #include <cstdlib>
 #include <exception>
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/detail/blocked_signals.hpp"
+#include "base/detail/patience.hpp"
 #include "detail/job_end.hpp"
 #include "detail/unfinished.hpp"
 #include "rankmesh/mpi/error.hpp"
@@ -102,6 +108,24 @@ void switch_off() noexcept {
   g.previous = nullptr;
 }
 
+// MPI_Finalize never returns if a process has ended inside it. So it runs in a thread, which is
+// left behind then. A process that has come through it ends, too.
+void finalize_bounded() {
+  const auto is_over = std::make_shared<std::atomic<bool>>(false);
+  {
+    const rankmesh::detail::BlockedSignals blocked;
+    std::thread{[is_over] {
+      MPI_Finalize();
+      *is_over = true;
+    }}.detach();
+  }
+  std::optional<rankmesh::Deadline> end;
+  while (!*is_over && !(end && end->passed())) {
+    if (!end && has_companion_ended()) end.emplace(rankmesh::detail::patience().finalize);
+    usleep(1000);
+  }
+}
+
 // Finalises MPI as soon as all ranks are about to do so. If one of them cannot finalise and calls
 // MPI_Abort instead, this rank must not be in MPI_Finalize already: Open MPI 4.1's launcher waits
 // in a barrier of its own then, and often crashes or hangs when it is told to end the job.
@@ -118,7 +142,10 @@ void finalize_together() {
     if (tests % tests_per_look == 0 && has_companion_ended()) return;
     usleep(tests < hasty_tests ? 0 : 1000);
   }
-  MPI_Finalize();
+  if (!is_survivor())
+    MPI_Finalize();
+  else
+    finalize_bounded();
 }
 
 // Ends the job, or leaves that to the launcher, because MPI cannot be finalised.

@@ -179,9 +179,12 @@ void ShmTransport::wait_for(shm::Progress& progress, const Call& call, Waiter& w
       shm::pause();
       engine_.advance();
     }
+    // What ends the operation without completing it is thrown inside the waiter, which knows
+    // whether it is the result of a loss of ranks.
     for (detail::FewPolls few{yields}; few.next() && !engine_.is_halted();) {
-      if (try_to_complete(progress)) return;
+      if (progress.is_complete()) return;
       sched_yield();
+      engine_.advance();
     }
     waiter.wait(
         call, progress.call_number, [&] { return try_to_complete(progress); },

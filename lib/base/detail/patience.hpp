@@ -41,6 +41,7 @@ struct Patience {
   Duration settle{0.05};   ///< The ranks of a node die one after another.
   Duration deaths{0.05};   ///< Between two looks for them.
   Duration creation{0.1};  ///< Of a communicator, after a rank was lost; see create_bounded().
+  Duration finalize{1};    ///< MPI_Finalize, after another process has come through it, or died.
 
   // Devices.
   Duration abort{5};            ///< For the end of NCCL communicators; see nccl::Abort.
