@@ -3,8 +3,6 @@
 
 #include <charconv>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <limits>
 #include <map>
 #include <system_error>
@@ -13,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "base/detail/launched.hpp"
+#include "base/detail/read_file.hpp"
 #include "rankmesh/base/settings.hpp"
 
 namespace rankmesh {
@@ -87,8 +86,7 @@ std::string hint_for(const VariableReader& read, std::string_view mpi_library) {
 
 // Returns the environment with which a process was started.
 std::string environment_of(const std::string& process) {
-  std::ifstream file{"/proc/" + process + "/environ", std::ios::binary};
-  return {std::istreambuf_iterator<char>{file}, {}};
+  return detail::read_file("/proc/" + process + "/environ").value_or("");  // it may end meanwhile
 }
 
 // Variables that are set to an empty text count as not set.

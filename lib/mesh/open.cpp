@@ -130,6 +130,8 @@ std::unique_ptr<SharedMemoryBackend> share_memory(const std::shared_ptr<ControlP
        SharedMemoryBackend::request(layout, *control, settings.single_copy, memory)});
   // Try to read the memory of the others now. Their results arrive while the board is opened.
   if (segments[1].segment) (void)memory->advance();
+  // From now on, the others can see that this rank is lost.
+  if (may_survive) mpi::record_survivor();
   control->open_board(open_board(std::move(segments[0]), *control),
                       may_survive || settings.watchdog.value_or(true));
   return std::make_unique<SharedMemoryBackend>(std::move(layout), std::move(segments[1]),

@@ -68,7 +68,6 @@ std::shared_ptr<LossWatch> LossWatch::create(std::shared_ptr<NodeBoard> board, R
   std::uint64_t none = 0;
   if (step) watch->board_->own().committed.compare_exchange_strong(none, committed(*step));
   OpenParts<LossWatch>::instance().add(*watch);
-  mpi::record_survivor();
   return watch;
 }
 

@@ -21,7 +21,6 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -61,8 +60,11 @@ struct Process {
 };
 
 std::optional<Process> process_of(const std::string& id) {
+  // A process may end while its file is read, which an iterator would report by an exception.
   std::ifstream file{"/proc/" + id + "/stat"};
-  const std::string text{std::istreambuf_iterator<char>{file}, {}};
+  std::string text(512, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(file.gcount()));
   const auto open = text.find('('), close = text.rfind(')');
   if (open == std::string::npos || close == std::string::npos || close + 4 > text.size())
     return std::nullopt;
