@@ -11,7 +11,7 @@
 #include <fmt/format.h>
 
 #include "base/detail/launched.hpp"
-#include "base/detail/read_file.hpp"
+#include "rankmesh/base/detail/read_file.hpp"
 #include "rankmesh/base/settings.hpp"
 
 namespace rankmesh {
@@ -124,22 +124,30 @@ std::int64_t all_on_this_node() {
   return 0;
 }
 
+// Returns the launcher of a process, which is its parent, or the parent of the guard around it.
+std::int64_t launcher_of(const detail::ProcessStat& stat) {
+  const auto parent = detail::read_process_stat(std::to_string(stat.parent));
+  return parent && parent->name == "rankmesh-guard" ? parent->parent : stat.parent;
+}
+
 }  // namespace
 
 std::map<std::int64_t, detail::ProcessState> detail::states_of_launched() {
   std::map<std::int64_t, ProcessState> states;
   const auto self = read_process_stat("self");
+  const std::int64_t launcher = self ? launcher_of(*self) : 0;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator{"/proc", error}) {
     const std::string process = entry.path().filename();
     if (!self || process.front() < '0' || process.front() > '9') continue;
     const auto stat = read_process_stat(process);
-    if (!stat || stat->parent != self->parent) continue;
+    if (!stat || stat->name == "rankmesh-guard" || launcher_of(*stat) != launcher) continue;
     const std::string start = environment_of(process);
     if (const auto rank = launched_as([&](const char* name) { return variable_in(start, name); }))
       states[*rank] = stat->state;
   }
-  if (states.size() > 1)  // otherwise scripts may stand between the launcher and the ranks
+  // Without guards, scripts may stand between the launcher and the ranks.
+  if (states.size() > 1 || (self && launcher != self->parent))
     for (std::int64_t rank = 0; rank < all_on_this_node(); ++rank)
       states.try_emplace(rank, ProcessState::ended);
   return states;

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <cstdint>
@@ -19,6 +20,7 @@
 #include <fmt/ranges.h>
 
 #include "base/detail/blocked_signals.hpp"
+#include "base/detail/launched.hpp"
 #include "base/detail/patience.hpp"
 #include "detail/job_end.hpp"
 #include "detail/unfinished.hpp"
@@ -108,6 +110,23 @@ void switch_off() noexcept {
   g.previous = nullptr;
 }
 
+// Whether the launcher lets the job go on when a rank dies, as far as it says so.
+bool may_job_lose_ranks() {
+  const char* const recovery = std::getenv("OMPI_MCA_orte_enable_recovery");
+  return std::getenv("RANKMESH_GUARD") != nullptr ||
+         (recovery != nullptr && std::string_view{recovery} != "0");
+}
+
+// Returns whether a process that has to come to MPI_Finalize has ended. The ranks that are not in
+// the mesh that has lost ranks learn it only here.
+bool has_process_ended() {
+  if (has_companion_ended()) return true;
+  if (!may_job_lose_ranks()) return false;
+  return std::ranges::any_of(rankmesh::detail::states_of_launched(), [](const auto& process) {
+    return process.second == rankmesh::detail::ProcessState::ended;
+  });
+}
+
 // MPI_Finalize never returns if a process has ended inside it. So it runs in a thread, which is
 // left behind then. A process that has come through it ends, too.
 void finalize_bounded() {
@@ -120,8 +139,10 @@ void finalize_bounded() {
     }}.detach();
   }
   std::optional<rankmesh::Deadline> end;
-  while (!*is_over && !(end && end->passed())) {
-    if (!end && has_companion_ended()) end.emplace(rankmesh::detail::patience().finalize);
+  constexpr int polls_per_look = 100;
+  for (int polls = 1; !*is_over && !(end && end->passed()); ++polls) {
+    if (polls % polls_per_look == 0 && !end && has_process_ended())
+      end.emplace(rankmesh::detail::patience().finalize);
     usleep(1000);
   }
 }
@@ -139,13 +160,13 @@ void finalize_together() {
   int is_done = 0;
   for (int tests = 0;
        MPI_Test(&all_come, &is_done, MPI_STATUS_IGNORE) == MPI_SUCCESS && is_done == 0; ++tests) {
-    if (tests % tests_per_look == 0 && has_companion_ended()) return;
+    if (tests % tests_per_look == 0 && has_process_ended()) return;
     usleep(tests < hasty_tests ? 0 : 1000);
   }
-  if (!is_survivor())
-    MPI_Finalize();
-  else
+  if (is_survivor() || may_job_lose_ranks())
     finalize_bounded();
+  else
+    MPI_Finalize();
 }
 
 // Ends the job, or leaves that to the launcher, because MPI cannot be finalised.

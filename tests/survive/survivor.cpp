@@ -138,10 +138,17 @@ int run(const Arguments& arguments) {
     return std::ranges::find(list, self) != list.end();
   };
   const MeshOptions options{.survive = Survival{}};
-  std::optional<Mesh> mesh{std::in_place, MPI_COMM_WORLD, std::string_view{arguments.mesh},
-                           options};
+  // The last rank has no part in the mesh, and does nothing.
+  MPI_Comm world = MPI_COMM_WORLD;
+  if (arguments.kind == "part") {
+    int size = 0;
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    MPI_Comm_split(MPI_COMM_WORLD, self == size - 1 ? 1 : 0, self, &world);
+    if (self == size - 1) return 0;
+  }
+  std::optional<Mesh> mesh{std::in_place, world, std::string_view{arguments.mesh}, options};
   MPI_Comm of_program = MPI_COMM_NULL;
-  MPI_Comm_dup(MPI_COMM_WORLD, &of_program);
+  MPI_Comm_dup(world, &of_program);
   int losses = 0;
   bool is_lost = false;
   while (true) {
