@@ -61,10 +61,10 @@ std::unique_ptr<LossLink> open_loss_link(ControlPlane& control, const Survival& 
     control.log(LogLevel::warning,
                 fmt::format("no socket for messages about losses: {}", error.what()));
   }
-  LossLink::Facts facts{.key = control.key_of_mesh,
-                        .self = static_cast<std::uint32_t>(control.rank().value()),
-                        .addresses = gather_addresses(control, own),
-                        .silence = survival.silence.count()};
+  LossLink::LinkFacts facts{.key = control.key_of_mesh,
+                            .self = static_cast<std::uint32_t>(control.rank().value()),
+                            .addresses = gather_addresses(control, own),
+                            .silence = survival.silence.count()};
   const auto deaf = std::ranges::find_if(
       facts.addresses, [](const LossAddress& one) { return one.port == 0 || one.hosts[0] == 0; });
   if (deaf != facts.addresses.end())

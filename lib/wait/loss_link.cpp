@@ -153,7 +153,8 @@ void LossPort::run() {
   }
 }
 
-LossLink::LossLink(std::shared_ptr<LossPort> port, std::shared_ptr<NodeBoard> board, Facts facts,
+LossLink::LossLink(std::shared_ptr<LossPort> port, std::shared_ptr<NodeBoard> board,
+                   LinkFacts facts,
                    std::function<LossAgreement::Members(const LossAgreement::Members&)> stay)
     : port_{std::move(port)},
       board_{std::move(board)},
@@ -218,11 +219,11 @@ std::uint64_t LossLink::rounds() const {
   return decided() + (is_due ? 1 : 0);
 }
 
-LossLink::State LossLink::wait_for(std::uint64_t rounds) const {
+LossLink::LinkState LossLink::wait_for(std::uint64_t rounds) const {
   std::unique_lock lock{mutex_};
   while (decided() < rounds && agreement_.failure() == LossAgreement::Failure::none)
     changed_.wait_for(lock, std::chrono::milliseconds{50});
-  State state{.rounds = decided(), .failure = agreement_.failure()};
+  LinkState state{.rounds = decided(), .failure = agreement_.failure()};
   if (state.rounds != 0) state.decision = agreement_.decisions()[state.rounds - 1];
   return state;
 }

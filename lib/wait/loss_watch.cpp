@@ -159,7 +159,7 @@ void LossWatch::decide_fates(std::uint64_t round) const {
 
 LossWatch::Loss LossWatch::decide_with_other_nodes() const {
   using Failure = LossAgreement::Failure;
-  const LossLink::State state = link_->wait_for(link_->rounds());
+  const LossLink::LinkState state = link_->wait_for(link_->rounds());
   if (state.failure == Failure::excluded)
     throw Error{fmt::format("this rank is excluded from the mesh {}: the other ranks did not hear "
                             "it for too long, and go on without it",

@@ -49,6 +49,9 @@ std::vector<int> list_of(std::string_view text) {
 
 void die(std::string_view kind = {}) {
   if (kind == "exit") std::exit(3);
+  // All processes of this host, and with "power" its network before.
+  if (kind == "power" && std::system("ip link set eth0 down") != 0) std::_Exit(4);
+  if (kind == "host" || kind == "power") ::kill(-1, SIGKILL);
   if (kind == "exception") throw std::runtime_error{"a mistake of the program"};
   ::kill(::getpid(), kind == "fault" ? SIGSEGV : SIGKILL);
 }

@@ -66,7 +66,7 @@ class LossPort {
 /// Thread safety: any thread may call any function.
 class LossLink {
  public:
-  struct Facts {
+  struct LinkFacts {
     std::uint64_t key = 0;  ///< Of the mesh.
     std::uint32_t self = 0;
     std::vector<std::int32_t> node_of_rank{};
@@ -74,7 +74,7 @@ class LossLink {
     double silence = 1;  ///< In seconds; a node that is not heard for so long is lost.
   };
   /// @param stay  See LossAgreement.
-  LossLink(std::shared_ptr<LossPort> port, std::shared_ptr<NodeBoard> board, Facts facts,
+  LossLink(std::shared_ptr<LossPort> port, std::shared_ptr<NodeBoard> board, LinkFacts facts,
            std::function<LossAgreement::Members(const LossAgreement::Members&)> stay);
   ~LossLink();
   LossLink(const LossLink&) = delete;
@@ -88,13 +88,13 @@ class LossLink {
   /// next mesh does not count: it may belong to that mesh.
   [[nodiscard]] std::uint64_t rounds() const;
 
-  struct State {
+  struct LinkState {
     std::uint64_t rounds = 0;  ///< Decided.
     LossAgreement::Failure failure = LossAgreement::Failure::none;
     LossAgreement::Decision decision{};  ///< The last one.
   };
   /// Blocks until so many losses are decided, or until this rank cannot go on.
-  [[nodiscard]] State wait_for(std::uint64_t rounds) const;
+  [[nodiscard]] LinkState wait_for(std::uint64_t rounds) const;
 
   // Called by the port.
   [[nodiscard]] std::uint64_t key() const { return facts_.key; }
@@ -119,7 +119,7 @@ class LossLink {
 
   const std::shared_ptr<LossPort> port_;
   const std::shared_ptr<NodeBoard> board_;
-  const Facts facts_;
+  const LinkFacts facts_;
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   LossAgreement agreement_;
