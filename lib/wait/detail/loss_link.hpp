@@ -3,6 +3,7 @@
 #pragma once
 
 #include <netinet/in.h>
+#include <sys/types.h>
 
 #include <array>
 #include <condition_variable>
@@ -117,7 +118,8 @@ class LossLink {
   void send(std::uint32_t to, const LossAgreement::LossMessage& message);
   void flush();
 
-  const std::shared_ptr<LossPort> port_;
+  const pid_t process_;
+  std::shared_ptr<LossPort> port_;
   const std::shared_ptr<NodeBoard> board_;
   const LinkFacts facts_;
   mutable std::mutex mutex_;
