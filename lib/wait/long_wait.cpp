@@ -52,6 +52,16 @@ LongWait::LongWait(MonitorState& state, const WaitPoint& point, const Deadline& 
                            : std::min(5.0, deadline.seconds() / 2)}} {}
 
 void LongWait::look() {
+  try {
+    take_steps();
+  } catch (const LostRanks&) {
+    throw;
+  } catch (const Error&) {
+    if (may_give_up()) throw;
+  }
+}
+
+void LongWait::take_steps() {
   LossWatch::look_at_all();
   if (state_.control != nullptr) state_.control->throw_if_lost();
   if (begin_ == 0) begin();
@@ -245,7 +255,7 @@ void LongWait::look_for_deadlock() {
 }
 
 void LongWait::throw_deadlock() {
-  if (!deadlock_) return;
+  if (!deadlock_ || !may_give_up()) return;
   const std::string why = state_.gave_up(point_, deadlock_->text);
   state_.tell(point_, why, verdict_of(point_, {}, why), members().present);
   throw MismatchError{deadlock_->text, deadlock_hint + diagnosis_, false};
@@ -315,8 +325,10 @@ void LongWait::look_at_deadline() {
   fail(true);
 }
 
+// The others are told only after it is certain that this rank gives up.
 void LongWait::fail(bool has_timed_out) {
   throw_deadlock();
+  if (!may_give_up()) return;
   const Members others = members();
   std::vector<int> elsewhere;
   for (const auto& [rank, status] : others.absent)
