@@ -28,10 +28,20 @@ using shm::Finding;
 
 }  // namespace
 
-bool ShmTransport::may_give_up(const shm::Progress& meeting) {
-  const std::uint64_t step = meeting.last_step();
+// The first member that gives up decides for all what they throw, unless it ends before it has
+// written it. None gives up a meeting that is complete.
+bool ShmTransport::may_give_up(const shm::Progress& progress) {
+  const Finding& finding = engine_.finding();
+  const std::uint64_t step =
+      progress.algorithm == &shm::meeting ? progress.last_step() : Finding::no_step;
   is_writing_ = is_writing_ || engine_.finding().begin(step);
-  return is_writing_ || !engine_.finding().has_met(step);
+  return is_writing_ || (!finding.has_met(step) && !is_written());
+}
+
+// Waits for a moment until the finding that another member has begun is written.
+bool ShmTransport::is_written() const {
+  return poll_until([&] { return engine_.finding().is_halted(); },
+                    Deadline{detail::patience().finding});
 }
 
 // Writes the finding if no other member has.
@@ -62,7 +72,7 @@ void ShmTransport::end_early() {
   Finding& finding = engine_.finding();
   if (engine_.difference() != 0) write_finding({}, [&] { return compare(); });
   // Another member may still be writing. If it ends meanwhile, the text is incomplete.
-  (void)poll_until([&] { return finding.is_halted(); }, Deadline{detail::patience().finding});
+  (void)is_written();
   engine_.give_up();
   if (messages_ != nullptr) messages_->give_up();
   has_thrown_ = true;

@@ -173,9 +173,6 @@ void ShmTransport::throw_if_ended_in(const Call& call, Waiter& waiter) {
 // Waits for an operation that has begun: spins, then yields the core, then waits through the
 // waiter.
 void ShmTransport::wait_for(shm::Progress& progress, const Call& call, Waiter& waiter) {
-  const bool is_meeting = progress.algorithm == &shm::meeting;
-  std::function<bool()> may_give_up;
-  if (is_meeting) may_give_up = [&] { return this->may_give_up(progress); };
   try {
     engine_.advance();
     for (int i = 0; i < pauses_ && !progress.is_complete() && !engine_.is_halted(); ++i) {
@@ -188,7 +185,7 @@ void ShmTransport::wait_for(shm::Progress& progress, const Call& call, Waiter& w
     }
     waiter.wait(
         call, progress.call_number, [&] { return try_to_complete(progress); },
-        [&] { return engine_.awaited(); }, may_give_up);
+        [&] { return engine_.awaited(); }, [&] { return may_give_up(progress); });
   } catch (const LostRanks&) {
     engine_.give_up();
     throw;

@@ -244,7 +244,7 @@ void LongWait::look_for_failures() {
 // reason from the ranks that throw here.
 void LongWait::look_for_deadlock() {
   if (!point_.needed || local_.empty() || NodeBoard::now() < next_deadlock_check_) return;
-  if (deadlock_) throw_deadlock();
+  if (deadlock_ && may_give_up()) throw_deadlock();
   next_deadlock_check_ = NodeBoard::now() + check_interval();
   if (!deadlock_watch_) deadlock_watch_.emplace(*state_.board());
   published_->need(state_.in_mesh(point_.needed()));
@@ -255,7 +255,7 @@ void LongWait::look_for_deadlock() {
 }
 
 void LongWait::throw_deadlock() {
-  if (!deadlock_ || !may_give_up()) return;
+  if (!deadlock_) return;
   const std::string why = state_.gave_up(point_, deadlock_->text);
   state_.tell(point_, why, verdict_of(point_, {}, why), members().present);
   throw MismatchError{deadlock_->text, deadlock_hint + diagnosis_, false};
@@ -327,8 +327,8 @@ void LongWait::look_at_deadline() {
 
 // The others are told only after it is certain that this rank gives up.
 void LongWait::fail(bool has_timed_out) {
-  throw_deadlock();
   if (!may_give_up()) return;
+  throw_deadlock();
   const Members others = members();
   std::vector<int> elsewhere;
   for (const auto& [rank, status] : others.absent)

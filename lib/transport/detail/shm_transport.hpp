@@ -136,7 +136,8 @@ class RANKMESH_API ShmTransport final : public Transport, public detail::CallGua
     shm::Finding::State state;
     std::string text;
   };
-  [[nodiscard]] bool may_give_up(const shm::Progress& meeting);
+  [[nodiscard]] bool may_give_up(const shm::Progress& progress);
+  bool is_written() const;
   template <class Compose>
   void write_finding(const std::vector<Rank>& missing, Compose&& compose);
   [[nodiscard]] Found compare() const;
