@@ -57,8 +57,8 @@ void NoteGuard::tell_all(NoteKind kind, std::string_view text, std::uint64_t clo
 }
 
 void NoteGuard::receive_notes() {
-  while (const auto received = receive_of_group<GuardNote>(comm_, members_.key.note_tag(),
-                                                           members_.key.mark())) {
+  while (const auto received =
+             receive_of_group<GuardNote>(comm_, members_.key.note_tag(), members_.key.mark())) {
     const GuardNote& note = received->message;
     // The attempts to close a mesh are collective, so an attempt that has failed on one rank has
     // failed on all of them.

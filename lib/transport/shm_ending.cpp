@@ -99,9 +99,7 @@ void ShmTransport::give_up(const Error& why) {
       return Found{has_ended ? Finding::ended : Finding::timed_out, why.message()};
     });
   if (dynamic_cast<const MismatchError*>(&why) != nullptr)  // found on another node
-    return write_finding({}, [&] {
-      return Found{Finding::mismatch, why.message()};
-    });
+    return write_finding({}, [&] { return Found{Finding::mismatch, why.message()}; });
   write_finding({}, [&] {
     return Found{Finding::gave_up, fmt::format("rank {} gave up '{}': {}",
                                                place_.members.rank_of(engine_.group().self),

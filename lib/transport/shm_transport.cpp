@@ -202,9 +202,9 @@ void ShmTransport::wait_for(shm::Progress& progress, const Call& call, Waiter& w
 // Makes progress, and returns whether the operation is complete. Throws if it never will be.
 bool ShmTransport::try_to_complete(const shm::Progress& progress) {
   if (progress.is_complete()) return true;
-  // A meeting is complete once a member has gone on into MPI, even if another one has given up since
-  // then: the first one needs this member there. It reads slots only, never the buffers of the one
-  // that gave up.
+  // A meeting is complete once a member has gone on into MPI, even if another one has given up
+  // since then: the first one needs this member there. It reads slots only, never the buffers of
+  // the one that gave up.
   const bool is_meeting = progress.algorithm == &shm::meeting && engine_.is_oldest(progress);
   if (is_meeting || !engine_.is_halted()) engine_.advance();
   if (progress.is_complete()) return true;

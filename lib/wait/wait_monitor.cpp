@@ -89,9 +89,7 @@ void MonitorState::answer(const WaitPoint& point) {
 }
 
 const Verdict* MonitorState::hear(const WaitPoint& point) {
-  const auto is_mine = [&](const auto& known) {
-    return known.message.concerns(point, known.from);
-  };
+  const auto is_mine = [&](const auto& known) { return known.message.concerns(point, known.from); };
   while (const auto received = take<Verdict>(verdict_tag))
     if (received->message.is_remembered != 0 || is_mine(*received)) keep(heard, *received);
   const Verdict* departure = nullptr;

@@ -216,11 +216,11 @@ bool agree_on_end(int members, bool is_fast, unsigned round) {
       const shm::Meeting met{buffers.call, false};
       shm::Progress progress{};
       const bool is_first = self == 0;
-      const unsigned pauses = is_first || self == members - 1 ? round * 7919 % (is_first ? 61 : 53) : 0;
+      const unsigned pauses =
+          is_first || self == members - 1 ? round * 7919 % (is_first ? 61 : 53) : 0;
       for (unsigned i = 0; i < pauses; ++i) shm::pause();
-      const shm::Outcome outcome = is_fast
-                                       ? shm::meeting.run_small(engine, progress, met, 1)
-                                       : shm::Outcome::not_begun;
+      const shm::Outcome outcome =
+          is_fast ? shm::meeting.run_small(engine, progress, met, 1) : shm::Outcome::not_begun;
       if (outcome == shm::Outcome::not_begun && is_fast) return;  // it has ended
       if (outcome == shm::Outcome::not_begun) engine.begin(progress, met, shm::meeting);
       engine.advance();
