@@ -29,11 +29,10 @@ using shm::Finding;
 }  // namespace
 
 // The first member that gives up decides for all what they throw, unless it ends before it has
-// written it. None gives up a meeting that is complete.
+// written it. None gives up a meeting that others have completed and that it can complete now.
 bool ShmTransport::may_give_up(const shm::Progress& progress) {
   const Finding& finding = engine_.finding();
-  const std::uint64_t step =
-      progress.algorithm == &shm::meeting ? progress.last_step() : Finding::no_step;
+  const std::uint64_t step = is_meeting(progress) ? progress.last_step() : Finding::no_step;
   is_writing_ = is_writing_ || engine_.finding().begin(step);
   return is_writing_ || (!finding.has_met(step) && !is_written());
 }

@@ -205,8 +205,7 @@ bool ShmTransport::try_to_complete(const shm::Progress& progress) {
   // A meeting is complete once a member has gone on into MPI, even if another one has given up
   // since then: the first one needs this member there. It reads slots only, never the buffers of
   // the one that gave up.
-  const bool is_meeting = progress.algorithm == &shm::meeting && engine_.is_oldest(progress);
-  if (is_meeting || !engine_.is_halted()) engine_.advance();
+  if (is_meeting(progress) || !engine_.is_halted()) engine_.advance();
   if (progress.is_complete()) return true;
   if (++polls_ % polls_per_leaving_look == 0) engine_.look_for_closed_members();
   throw_if_ended();

@@ -136,6 +136,10 @@ class RANKMESH_API ShmTransport final : public Transport, public detail::CallGua
     shm::Finding::State state;
     std::string text;
   };
+  // Whether the next step of the group belongs to this operation, which only lets members meet.
+  [[nodiscard]] bool is_meeting(const shm::Progress& progress) const {
+    return progress.algorithm == &shm::meeting && engine_.is_oldest(progress);
+  }
   [[nodiscard]] bool may_give_up(const shm::Progress& progress);
   bool is_written() const;
   template <class Compose>
