@@ -12,6 +12,7 @@
 namespace rankmesh::search {
 namespace {
 
+// Choices: of the published layouts, the most are 8 virtual stages and 18 sequences.
 constexpr std::int64_t most_virtual_stages = 12;
 constexpr std::int64_t most_micro_batch = 32;
 
@@ -187,8 +188,14 @@ Candidate assess(const CostModel& cost, const MeshSettings& settings) {
 Margins calibrate(CostModel cost, const MeshSettings& settings, const Measured& measured) {
   Margins margins = cost.margins();
   if (measured.bytes) {
-    margins.reserve += *measured.bytes - cost.memory(settings).total();
-    margins.formula_error = std::min(margins.formula_error, calibrated_error);
+    const DeviceMemory memory = cost.memory(settings);
+    const double states = memory.weights + memory.gradients + memory.optimizer;
+    if (*measured.bytes < states)
+      throw UsageError{fmt::format("the measured {:.1f} GB are less than the {:.1f} GB of the "
+                                   "weights, gradients and optimizer of this mesh",
+                                   *measured.bytes / 1e9, states / 1e9),
+                       "check memory_gb, zero, --software and --precision"};
+    margins.reserve += *measured.bytes - memory.total();
   }
   if (!measured.seconds) return margins;
   double low = 1e-3, high = 1e3;  // the time falls as the efficiency grows

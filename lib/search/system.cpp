@@ -129,8 +129,14 @@ Software software(std::string_view name, std::string_view precision) {
     if (known.name != name) continue;
     precisions.push_back(known.precision);
     if (known.precision == precision)
-      return {std::string{name}, std::string{precision}, known.states,        true,
-              known.overlaps,    known.shards,           known.most_gathered, known.attention};
+      return {.name = std::string{name},
+              .precision = std::string{precision},
+              .states = known.states,
+              .overlaps = known.overlaps,
+              .shards_parameters = known.shards,
+              .most_gathered = known.most_gathered,
+              .attention = known.attention,
+              .activation_bytes = precision == "fp32" ? 4 : 2};
   }
   if (precisions.empty())
     throw UsageError{fmt::format("the training program '{:.40}' is not known", name),

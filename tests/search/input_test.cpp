@@ -119,17 +119,27 @@ TEST_CASE("settings round through TOML, and JSON has the same keys") {
   CHECK(s.mesh() == "pp=16,dp=8,cp=2,tp=8");
   CHECK(parse_settings(to_toml(s, 126), "x").settings == s);
   const MeshSettings experts{.pp = 8, .dp = 64, .tp = 2, .ep = 64, .sequence_parallel = true};
-  CHECK(experts.mesh() == "pp=8,dp=64,tp=2 | pp=8,edp=2,ep=64");
+  CHECK(experts.mesh() == "pp=8,dp=64,tp=2|pp=8,edp=2,ep=64");
   CHECK(parse_settings(to_toml(experts, 64), "x").settings == experts);
   const auto row = parse_settings(
-      R"({"mesh": "pp=2,dp=4,tp=8", "zero": 1, "recompute": "full", "seconds": 3, "memory_gb": 61.5})",
+      R"({"mesh": "pp=2,dp=4,tp=8",
+          "settings": {"zero": 1, "recompute": "full", "seconds": 3, "memory_gb": 61.5}})",
       "x");
   CHECK((row.settings.tp == 8 && row.settings.recompute == Recompute::full));
   CHECK((row.measured.seconds == 3.0 && row.measured.bytes == 61.5e9));
-  CHECK_THROWS_WITH_AS((void)parse_settings("zero = 1\n", "x.toml"), doctest::Contains("no 'mesh'"),
-                       SpecError);
+  const auto refuses = [](const std::string& text, const char* why) {
+    CHECK_THROWS_WITH_AS((void)parse_settings(text, "x.toml"), doctest::Contains(why), SpecError);
+  };
+  refuses("[settings]\nzero = 1\n", "the file has no mesh");
+  refuses("mesh = 'tp=2'\nzero = 1\n", "unknown key 'zero'");
+  refuses("mesh = 'tp=2'\nsettings = 1\n", "'settings' must be a table");
+  refuses("mesh = 'tp=2'\n[settings]\nzreo = 1\n", "x.toml:3: unknown key 'zreo'");
+  refuses("mesh = 'tp=2'\n[settings]\nseconds = '3'\n",
+          "x.toml:3: 'seconds' is no positive number");
+  refuses("mesh = 'tp=2'\n[settings]\nmemory_gb = -1\n", "'memory_gb' is no positive number");
+  refuses("mesh = 'tp=2'\n[settings]\nmicro_batch = 0\n", "from 1 to");
   CHECK_THROWS_AS((void)parse_settings("{", "x.json"), SpecError);
-  CHECK_THROWS_AS((void)parse_settings("mesh = \"tp=2\"\nrecompute = \"some\"\n", "x"), SpecError);
+  refuses("mesh = 'tp=2'\n[settings]\nrecompute = 'some'\n", "unknown recompute 'some'");
   CHECK_THROWS_AS((void)settings_of_mesh("pp=2,sp=4"), SpecError);
   CHECK_THROWS_AS((void)settings_of_mesh("pp=2 | pp=2,ep=4"), rankmesh::Error);
 }

@@ -163,7 +163,6 @@ search::MeshSettings best_of_mesh(const search::CostModel& cost, search::SearchO
   const search::MeshSettings given = read_row(text, limits).settings;
   if (text.ends_with(".toml") || text.ends_with(".json")) return given;
   options.devices = given.ranks();
-  options.progress = {};
   options.fixed.pp = given.pp, options.fixed.dp = given.dp, options.fixed.cp = given.cp;
   options.fixed.tp = given.tp;
   if (given.ep > 1) options.fixed.ep = given.ep;
@@ -224,9 +223,11 @@ int run_search(const SearchArguments& options, Job& job) {
                        "add seconds = NUMBER or memory_gb = NUMBER, as measured"};
     cost.set_margins(calibrate(cost, row.settings, row.measured));
   }
-  Progress progress{!options.output.is_on_terminal() || options.output.path.empty()};
+  const Progress whole{false};       // the time since the first search
+  std::optional<Progress> progress;  // of each search
   search_options.progress = [&](std::int64_t done, std::int64_t total) {
-    if (progress.seconds() > 1) progress.show_step(done, total, "meshes");
+    if (done == 0) progress.emplace(true);
+    if (whole.seconds() > 1) progress->show_step(done, total, "meshes");
   };
   const auto result = search::search(cost, search_options);
   rankmesh::report::SearchReport report{cost, search_options, result};
@@ -236,10 +237,11 @@ int run_search(const SearchArguments& options, Job& job) {
     report.compared = best_of_mesh(cost, search_options, options.compared, limits);
   if (result.candidates.empty() && result.smallest)
     report.enough_devices = least_devices(cost, search_options);
+  progress.reset();
   if (!options.settings.empty() && !result.candidates.empty())
     write_settings(options.settings, grouped(result.candidates, 1).front().candidate.settings,
                    model.layers);
-  print(rankmesh::report::search(report), options.output);
+  print(rankmesh::report::search(report), options.output, 80);
   return result.candidates.empty() ? check_failed : ok;
 }
 
