@@ -310,13 +310,14 @@ bool LossLink::advance(std::int64_t now) {
   // A rank that was stopped, or that had no core, cannot say whom it would have heard.
   if (now - std::exchange(last_, now) > static_cast<std::int64_t>(facts_.silence * 0.25e9))
     hear_all(now);
-  // A mesh that is closed is not watched.
-  if (!board_->is_open() || agreement_.is_over()) return false;
+  if (agreement_.is_over() || agreement_.failure() != LossAgreement::Failure::none) return false;
   find_neighbours();
   if (now >= next_hello_) {
     next_hello_ = now + hello;
     say_hello();
   }
+  // A mesh that is closed is not watched, but others may still be about to close it.
+  if (!board_->is_open()) return false;
   accuse_silent(now);
   if (now >= next_tick_) {
     next_tick_ = now + tick;
