@@ -58,8 +58,7 @@ class RANKMESH_API Mesh : public MeshNearMisses {
   /// have the same numbers as in `world`, unless MeshOptions::reorder is set.
   /// @param world  Any intracommunicator.
   /// @param mesh   A mesh string, or a path that ends in `.toml` or `.json`. It must be the same on
-  /// every
-  ///               rank.
+  ///               every rank.
   /// @throws SpecError if the description of the mesh is invalid in the same way on all ranks.
   /// @throws MismatchError if the ranks have different descriptions, options or libraries, or if a
   /// rank fails. The text is the same on every rank.
@@ -180,9 +179,9 @@ class RANKMESH_API Mesh : public MeshNearMisses {
   /// @throws SharedMemoryError if a node has no memory left. The text is the same on every rank.
   /// @throws TimeoutError if some ranks do not take part. The error names the missing ranks.
   template <Element T, MemoryKind Kind = MemoryKind::host>
-  requires(Kind == MemoryKind::host)
-      [[nodiscard]] SymmetricSpan<T> allocate_symmetric(std::size_t count,
-                                                        std::span<const std::string_view> names) {
+    requires(Kind == MemoryKind::host)
+  [[nodiscard]] SymmetricSpan<T> allocate_symmetric(std::size_t count,
+                                                    std::span<const std::string_view> names) {
     auto window = allocate_window(count, sizeof(T), names);
     T* const data = reinterpret_cast<T*>(window->own());
     return {std::move(window), data, count};
@@ -211,9 +210,9 @@ class RANKMESH_API Mesh : public MeshNearMisses {
   ///
   /// If a registration fails, the groups of these families are broken afterwards.
   template <Element T, MemoryKind Kind>
-  requires(Kind == MemoryKind::device)
-      [[nodiscard]] DeviceSpan<T> allocate_symmetric(std::size_t count,
-                                                     std::span<const std::string_view> names) {
+    requires(Kind == MemoryKind::device)
+  [[nodiscard]] DeviceSpan<T> allocate_symmetric(std::size_t count,
+                                                 std::span<const std::string_view> names) {
     return {reinterpret_cast<T*>(allocate_on_device(count, sizeof(T), names)), count};
   }
   /// Does the same for a list of names in braces.
