@@ -51,6 +51,8 @@ TEST_CASE("an asynchronous operation keeps a view of Kokkos") {
   view.reset();
   if (!work.test()) CHECK(!memory.expired());
   work.wait();
+  work = {};
+  CHECK(memory.expired());
   mesh.close();
 }
 

@@ -2,6 +2,7 @@
 // Redistributions, checkpoints and other functions of the model library on arrays that say their
 // axes.
 #include <doctest/doctest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -58,8 +59,9 @@ TEST_CASE("arrays with gaps and in any order move, and are saved and loaded") {
   const auto by_rows = TensorPlacement::parse(text + " : (tp, _)");
   const auto by_columns = TensorPlacement::parse(text + " : (_, tp)");
   exchange::Redistribution move{mesh["world"], plan_transfer(by_rows, by_columns)};
+  const auto process = mesh["world"].broadcast(std::int64_t{::getpid()}, 0);
   const std::filesystem::path folder =
-      std::filesystem::temp_directory_path() / "rankmesh-arrays-test";
+      std::filesystem::temp_directory_path() / ("rankmesh-arrays-" + std::to_string(process));
   for (const bool is_transposed : {false, true})
     for (const std::int64_t gap : {0, 2}) {
       // Row-major or column-major, with or without gaps.
