@@ -79,7 +79,7 @@ void CallIssuer::require_same_axes(const Call& call, const ArrayShape& in, const
   };
   const bool is_sliced =
       std::ranges::any_of(std::array{call.in_blocks, call.out_blocks},
-                          [](const Blocks* b) { return b != nullptr && b->rows() > 1; });
+                          [](const Blocks* b) { return b != nullptr && b->rows() > 0; });
   if (is_sliced && (!in.is_row_major() || !out.is_row_major()))
     refuse_axes("a SlicedAxis divides a row-major array", "pass row-major arrays");
   if (in.axes() < 2 || out.axes() < 2 || in.count() == 0 || out.count() == 0) return;

@@ -50,6 +50,10 @@ TEST_CASE("columns, rows and maps of Eigen") {
   float memory[4] = {1, 1, 1, 1};
   dp.all_reduce(Eigen::Map<Eigen::VectorXf>(memory, 4));
   CHECK(memory[3] == static_cast<float>(size()));
+  // A matrix can be called with two numbers, but is no function.
+  Eigen::MatrixXf sums(3, 4);
+  dp.all_reduce(matrix, sums);
+  CHECK(sums(0, 0) == static_cast<float>(size()));
   // Rows of the transpose are columns.
   Eigen::MatrixXf result(4, 3);
   CHECK_THROWS_AS(dp.all_reduce(matrix.transpose(), result), UsageError);

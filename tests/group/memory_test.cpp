@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "rankmesh/base/narrow_float.hpp"
 #include "rankmesh/rankmesh.hpp"
 #include "support/checks.hpp"
 #include "support/mpi_world.hpp"
@@ -89,7 +90,7 @@ std::string message_of(auto&& call) {
   try {
     call();
   } catch (const UsageError& error) {
-    return std::string{error.what()} + " | " + error.hint();
+    return error.message() + " | " + error.hint();
   }
   return "";
 }
@@ -107,6 +108,11 @@ TEST_CASE("what is known of a type follows from its description") {
   static_assert(!MatchingMemory<Matrix&, std::vector<double>&>);
   static_assert(WritableReducibleMemory<Buffer> && !WritableMemory<ConstBuffer>);
   static_assert(DeviceMemory<DeviceSpan<float>> && !Memory<int> && !Memory<std::string*>);
+  // A matrix that can be called with two numbers is no function.
+  static_assert(!ReductionFunction<Matrix&, float>);
+  const std::vector<float> values(4);
+  CHECK(buffer_of(values).count == 4);
+  CHECK(buffer_of(buffer_of(values)).type == DataType::float32);
 }
 
 TEST_CASE("arrays are reduced, sent and moved like containers") {
@@ -115,7 +121,7 @@ TEST_CASE("arrays are reduced, sent and moved like containers") {
   for (const bool by_columns : {false, true}) {
     Matrix matrix{2, 3, by_columns}, result{2, 3, by_columns};
     for (int i = 0; i < 2; ++i)
-      for (int j = 0; j < 3; ++j) matrix(i, j) = number(i, j) + static_cast<float>(dp.rank());
+      for (int j = 0; j < 3; ++j) matrix(i, j) = number(i, j) + static_cast<float>(rank());
     const float ranks = static_cast<float>(size() * (size() - 1) / 2);
     dp.all_reduce(std::as_const(matrix), result);
     CHECK(result(1, 2) == static_cast<float>(size()) * number(1, 2) + ranks);
@@ -186,9 +192,8 @@ TEST_CASE("arrays with gaps and different orders of axes are refused") {
             dp.all_gather(columns, whole);
           }).find("blocks follow each other along axis 1, the slowest one, but axis 0") !=
           std::string::npos);
-    std::vector<float> part(static_cast<std::size_t>(3 * Slice{2, dp}.size()));
-    CHECK_THROWS_AS(dp.scatter_v(columns, part, SlicedAxis({2, 3}, 0, dp), dp.rank_in_group()),
-                    UsageError);
+    const std::vector<float> part(static_cast<std::size_t>(3 * Slice{2, dp}.size()));
+    CHECK_THROWS_AS(dp.all_gather_v(part, columns, SlicedAxis({2, 3}, 0, dp)), UsageError);
   }
   // Flat memory has the order of the array.
   std::vector<float> flat(6);

@@ -196,7 +196,8 @@ consteval Miss miss_of() {
     constexpr Miss values = miss_of_values<called, First>(buffers);
     if (values != Miss::usage) return values;
     if (called.has_counts && CountsOrBlocks<Second>) return Miss::usage;  // there is no output
-    if (has_own_output(called.operation) && Memory<First> && Undescribed<Second>)
+    if (has_own_output(called.operation) && Memory<First> && !std::is_same_v<Second, Absent> &&
+        Undescribed<Second>)
       return Miss::not_described;
     constexpr Miss both = miss_of_buffers<First, Second>();
     if (both != Miss::usage) return both;
