@@ -21,8 +21,8 @@ namespace rankmesh {
 enum class Commutative : bool { no, yes };
 
 /// A function that combines two values: `T f(const T& left, const T& right)`. The function must be
-/// associative. An array is no function, although arrays of several libraries can be called with two
-/// indices.
+/// associative. An array is no function, although arrays of several libraries can be called with
+/// two indices.
 template <class F, class T>
 concept ReductionFunction =
     !Memory<F> && std::is_invocable_r_v<T, std::remove_reference_t<F>&, const T&, const T&>;

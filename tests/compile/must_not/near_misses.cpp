@@ -348,7 +348,7 @@ void use(Mesh& mesh, std::vector<float> values, const std::vector<float>& consta
 #if CASE == 87
   rankmesh::exchange::ShardedBuffer<float>{tp, counts}.load(0, values.data(), 4);
 #endif
-// case 110: an array of another library: this type is not described: include its header of rankmesh/adapt/
+// case 110: an array of another library: include its header of rankmesh/adapt/
 #if CASE == 110
   Field field;
   tp.all_reduce(field);
