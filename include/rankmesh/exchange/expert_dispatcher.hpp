@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "rankmesh/base/buffer.hpp"
+#include "rankmesh/base/memory.hpp"
 #include "rankmesh/base/stream_ref.hpp"
 #include "rankmesh/exchange/expert_map.hpp"
 #include "rankmesh/export.hpp"
@@ -155,9 +155,9 @@ class RANKMESH_API ExpertDispatcher {
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   void dispatch(const ExpertRoute& route, In&& tokens, Out&& rows, StreamRef stream = {}) {
-    const auto in = buffer_of(tokens);
+    const auto in = rankmesh::detail::row_major_buffer_of(tokens);
     dispatch(route, ConstBuffer{in.data, in.count, in.type, in.kind}, false,
-             Buffer{buffer_of(rows)}, stream);
+             Buffer{rankmesh::detail::row_major_buffer_of(rows)}, stream);
   }
   /// Sends a separate row for each choice. The shape of `choices` is T x k x H. Use this function
   /// to send the gradients of the experts' results (weight x gradient of `out`), or to send the
@@ -165,9 +165,9 @@ class RANKMESH_API ExpertDispatcher {
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   void dispatch_choices(const ExpertRoute& route, In&& choices, Out&& rows, StreamRef stream = {}) {
-    const auto in = buffer_of(choices);
-    dispatch(route, ConstBuffer{in.data, in.count, in.type, in.kind}, true, Buffer{buffer_of(rows)},
-             stream);
+    const auto in = rankmesh::detail::row_major_buffer_of(choices);
+    dispatch(route, ConstBuffer{in.data, in.count, in.type, in.kind}, true,
+             Buffer{rankmesh::detail::row_major_buffer_of(rows)}, stream);
   }
   /// Returns the experts' results from `rows` (route.rows() x H) to the ranks of the tokens, and
   /// sums them in `out` (T x H). The row out[t] is the sum of weights[t, j] times the result of
@@ -179,12 +179,13 @@ class RANKMESH_API ExpertDispatcher {
     requires MatchingMemory<In, Out>
   void combine(const ExpertRoute& route, In&& rows, const Weights& weights, Out&& out,
                StreamRef stream = {}) {
-    static_assert(std::same_as<std::remove_cv_t<ElementOf<const Weights&>>, float>,
+    static_assert(rankmesh::detail::SameElements<const Weights&, std::span<float>>,
                   "weights are float");
-    const auto in = buffer_of(rows);
-    const auto w = buffer_of(weights);
+    const auto in = rankmesh::detail::row_major_buffer_of(rows);
+    const auto w = rankmesh::detail::row_major_buffer_of(weights);
     combine(route, ConstBuffer{in.data, in.count, in.type, in.kind},
-            ConstBuffer{w.data, w.count, w.type, w.kind}, Buffer{buffer_of(out)}, stream);
+            ConstBuffer{w.data, w.count, w.type, w.kind},
+            Buffer{rankmesh::detail::row_major_buffer_of(out)}, stream);
   }
   /// Returns a row of `rows` (route.rows() x H) for each choice. This function is the inverse of
   /// dispatch_choices(), and does the same as combine() without the sum. The shape of `choices` is
@@ -196,9 +197,9 @@ class RANKMESH_API ExpertDispatcher {
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   void collect_choices(const ExpertRoute& route, In&& rows, Out&& choices, StreamRef stream = {}) {
-    const auto in = buffer_of(rows);
-    collect(route, ConstBuffer{in.data, in.count, in.type, in.kind}, Buffer{buffer_of(choices)},
-            stream);
+    const auto in = rankmesh::detail::row_major_buffer_of(rows);
+    collect(route, ConstBuffer{in.data, in.count, in.type, in.kind},
+            Buffer{rankmesh::detail::row_major_buffer_of(choices)}, stream);
   }
 
   /// Allocates the scratch memory that `route` needs for rows of `row_bytes` bytes. dispatch(),
