@@ -5,7 +5,7 @@
 #include <cstring>
 #include <utility>
 
-#include "rankmesh/transport/mpi_transport.hpp"
+#include "transport/detail/mpi_transport.hpp"
 #include "wait/detail/small_messages.hpp"
 
 namespace rankmesh::detail {
