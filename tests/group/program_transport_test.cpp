@@ -58,7 +58,8 @@ class Sums final : public Transport {
   }
   ~Sums() override {
     ++log_->destroyed;
-    if (mpi::is_active()) MPI_Comm_free(&comm_);
+    // After a failure, MPI may still be using the communicator for an operation that never ends.
+    if (!is_broken_ && mpi::is_active()) MPI_Comm_free(&comm_);
   }
   [[nodiscard]] bool supports(const Call& call) const override {
     return call.operation == Operation::all_reduce && call.reduction == ReduceOp::sum &&
@@ -83,7 +84,10 @@ class Sums final : public Transport {
                "MPI_Iallreduce");
     return std::make_unique<Started>(request, log_);
   }
-  void give_up(const Error&) override { ++log_->given_up; }
+  void give_up(const Error&) override {
+    ++log_->given_up;
+    is_broken_ = true;
+  }
 
  private:
   static const void* in_of(const Call& call) {
@@ -91,6 +95,7 @@ class Sums final : public Transport {
   }
   std::shared_ptr<Log> log_;
   bool has_async_;
+  bool is_broken_ = false;
   MPI_Comm comm_ = MPI_COMM_NULL;
 };
 

@@ -259,15 +259,17 @@ TEST_CASE("a function that uses its own mesh is refused wherever its operation i
     own->progress();
     return true;
   };
-  Mesh mesh = open_with(functions);
-  own = &mesh;
   Mesh other{MPI_COMM_WORLD, "dp=auto", options_with()};
   const Adopted adopted{other};
   std::vector<int> values(4, 1);
+  // What a function of the transport throws breaks the group, so each wait has a mesh of its own.
+  // The other members may hear of it before their own function throws.
   const auto refused = [&](const std::function<void(Work&)>& wait) {
+    Mesh mesh = open_with(functions);
+    own = &mesh;
     tests = 0;
     Work work = mesh["tp"].broadcast_async(std::span{values}, 0);
-    CHECK_CONTAINS(thrown_by<UsageError>([&] { wait(work); }).message(),
+    CHECK_CONTAINS(thrown_by<Error>([&] { wait(work); }).message(),
                    "a function that an operation calls uses a mesh that is in a call (rank ");
   };
   refused([](Work& work) { work.wait(); });
@@ -280,16 +282,15 @@ TEST_CASE("a function that uses its own mesh is refused wherever its operation i
     work.wait();
   });
   // In a call of another mesh that completes collectives. This mesh has two operations in flight.
+  Mesh mesh = open_with(functions);
+  own = &mesh;
   tests = 0;
   std::vector<int> got(1);
   Work receive = mesh["tp"].recv_async(std::span{got}, prev);
   Work work = mesh["tp"].broadcast_async(std::span{values}, 0);
-  CHECK_THROWS_AS(adopted.block_in_mpi(), UsageError);
-  mesh["tp"].send(std::vector{rank()}, next);
-  receive.wait();
+  CHECK_THROWS_AS(adopted.block_in_mpi(), Error);
   adopted.block_in_mpi();
   other.close();
-  mesh.close();
 }
 
 TEST_CASE("the end of a mesh waits for a thread that advances its operations") {
