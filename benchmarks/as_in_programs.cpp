@@ -4,7 +4,7 @@
 // Operations as programs combine them, by rankmesh and by hand with MPI. It measures pairs of
 // batches alternately in one run; the time of a batch is that of the slowest rank. It prints the
 // median time of one call by hand, the median of the ratios of the pairs (below 1: faster than
-// MPI), and the goal of docs/performance.md for this ratio.
+// MPI), and the goal for this ratio.
 //
 // --only   cases whose name contains the text
 // --calls  runs each case of rankmesh so often and measures nothing, for tools that count
