@@ -21,7 +21,7 @@ struct Exchange : rankmesh::Pending {
 };
 class SocketsTransport final : public rankmesh::Transport {
   [[nodiscard]] bool supports(const rankmesh::Call&) const override { return true; }
-  // snippet: start
+// snippet: start
   std::shared_ptr<Connections> connections_;
 };
 }  // namespace sockets
