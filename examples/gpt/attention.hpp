@@ -79,6 +79,12 @@ class Attention : public Part {
     add(dy, norm_backward(saved.norm, w[gain], d_normal, g[gain], g[bias]));
     return dy;
   }
+  [[nodiscard]] std::int64_t bytes() const override {
+    std::int64_t sum = 0;
+    for (const auto& [norm, q, kv, done] : saved_)
+      sum += norm.bytes() + bytes_of(q, kv, done.values, done.most, done.sum);
+    return sum;
+  }
 
  private:
   enum { gain, bias, qkv_, qkv_bias, out, out_bias };  // the parameters in their order

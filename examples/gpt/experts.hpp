@@ -103,6 +103,12 @@ class Experts : public Part {
     add(dy, norm_backward(s.norm, w[gain], d_normal, g[gain], g[bias]));
     return dy;
   }
+  [[nodiscard]] std::int64_t bytes() const override {
+    std::int64_t sum = 0;
+    for (const Saved& s : saved_)
+      sum += s.norm.bytes() + bytes_of(s.ids, s.weights, s.rows, s.before_gelu, s.choices);
+    return sum;
+  }
 
  private:
   enum { gain, bias, router, in, in_bias, out, out_bias };  // the parameters in their order

@@ -11,6 +11,8 @@
 struct Normalised {
   Values rows;     ///< with mean 0 and variance 1
   Values inverse;  ///< of the standard deviation of each row
+
+  [[nodiscard]] std::int64_t bytes() const { return bytes_of(rows, inverse); }
 };
 
 /// Normalises the rows of x.

@@ -76,6 +76,11 @@ class Mlp : public Part {
     add(dy, norm_backward(saved.norm, w[gain], d_normal, g[gain], g[bias]));
     return dy;
   }
+  [[nodiscard]] std::int64_t bytes() const override {
+    std::int64_t sum = 0;
+    for (const auto& [norm, before_gelu] : saved_) sum += norm.bytes() + bytes_of(before_gelu);
+    return sum;
+  }
 
  private:
   enum { gain, bias, in, in_bias, out, out_bias };  // the parameters in their order

@@ -41,11 +41,13 @@ class Model {
         parts_.push_back(std::move(attention));
         parts_.push_back(std::move(after));
       }
-    layers_ = std::make_unique<Store>(groups, std::move(layers), config.zero);
+    const bool accumulates = Share{config, groups}.microbatches > 1;
+    layers_ = std::make_unique<Store>(groups, std::move(layers), config.zero, accumulates);
     if (groups.embd == nullptr) return;
     using Parts = std::vector<std::vector<Parameter>>;
-    ends_ = std::make_unique<Store>(groups, Parts{vocabulary_.own}, config.zero);
-    embedding_ = std::make_unique<Store>(groups, Parts{vocabulary_.shared}, config.zero);
+    ends_ = std::make_unique<Store>(groups, Parts{vocabulary_.own}, config.zero, accumulates);
+    embedding_ =
+        std::make_unique<Store>(groups, Parts{vocabulary_.shared}, config.zero, accumulates);
   }
 
   /// Returns the number of parameters of the whole model.
@@ -118,6 +120,13 @@ class Model {
     const double norm = std::sqrt(squares), scale = std::min(1.0, most / norm);
     for_each_store([&](Store& store) { store.update(optimizer, step, scale); });
     return norm;
+  }
+
+  /// Returns the bytes that are kept for backward passes.
+  [[nodiscard]] std::int64_t kept() const {
+    std::int64_t sum = vocabulary_.bytes();
+    for (const auto& part : parts_) sum += part->bytes();
+    return sum;
   }
 
   /// Calls use(name, parameter, stage, store, part, i) for each parameter of the whole model: on

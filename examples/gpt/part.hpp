@@ -27,4 +27,6 @@ class Part {
   /// Returns the gradient of x, and adds to the gradients of the parameters. Microbatches come in
   /// the order of forward().
   virtual Values backward(const Weights& w, const Gradients& g, Values dy) = 0;
+  /// Returns the bytes that are kept for backward passes.
+  [[nodiscard]] virtual std::int64_t bytes() const = 0;
 };

@@ -4,6 +4,8 @@
 // circle.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <deque>
 #include <utility>
 #include <vector>
@@ -31,12 +33,15 @@ class Pipeline {
         loss += forward(pass, text.microbatch(step, pass.microbatch, share_));
       else
         backward(pass, text.microbatch(step, pass.microbatch, share_));
+      most_kept_ = std::max(most_kept_, model_.kept());
     }
     for (auto& message : sent_) message.wait();
     sent_.clear();
     model_.reduce_vocabulary();
     return loss;
   }
+  /// Returns the most bytes that this rank has kept for backward passes.
+  [[nodiscard]] std::int64_t most_kept() const { return most_kept_; }
 
  private:
   double forward(const Pass& pass, const Tokens& tokens) {
@@ -76,5 +81,6 @@ class Pipeline {
   Model& model_;
   std::int64_t last_chunk_, width_;
   std::vector<Pass> passes_;
+  std::int64_t most_kept_ = 0;
   std::deque<Message> sent_;  // messages that may still be read
 };

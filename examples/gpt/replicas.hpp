@@ -11,6 +11,11 @@
 #include "adamw.hpp"
 #include "groups.hpp"
 
+/// Bytes that a rank has allocated for parameters.
+struct AllocatedBytes {
+  std::int64_t weights = 0, gradients = 0, optimizer = 0;
+};
+
 /// Tensors with their gradients and the state of the optimizer. All functions are collective over
 /// the group.
 class Replicas {
@@ -38,6 +43,7 @@ class Replicas {
   /// Returns one of the three.
   virtual Values state(std::int64_t t, int s) = 0;
   virtual void load(std::int64_t t, const State& state) = 0;
+  [[nodiscard]] virtual AllocatedBytes bytes() const = 0;
 
  protected:
   /// Returns whether this rank is the first one of those that have these tensors.
@@ -86,6 +92,13 @@ class Copies : public Replicas {
   }
   Values state(std::int64_t t, int s) override { return states_[t][s]; }
   void load(std::int64_t t, const State& state) override { states_[t] = state; }
+  [[nodiscard]] AllocatedBytes bytes() const override {
+    AllocatedBytes sum;
+    for (const auto& [w, m, v] : states_)
+      sum.weights += bytes_of(w), sum.optimizer += bytes_of(m, v);
+    for (const Values& gradient : gradients_) sum.gradients += bytes_of(gradient);
+    return sum;
+  }
 
  private:
   Bucket bucket_;
@@ -98,10 +111,12 @@ class Copies : public Replicas {
 /// also the weights.
 class Shards : public Replicas {
  public:
-  Shards(Group& group, const std::vector<std::int64_t>& sizes, std::int64_t stage)
+  /// @param accumulates  the gradients of several microbatches add up before they are divided, so
+  ///                     they are whole until then, whatever the stage.
+  Shards(Group& group, const std::vector<std::int64_t>& sizes, std::int64_t stage, bool accumulates)
       : Replicas{group},
         w_{group, sizes, {.bytes = 64 << 10, .keep_whole = stage < 3}},
-        g_{w_.like({.keep_whole = stage < 2, .op = ReduceOp::sum})},
+        g_{w_.like({.keep_whole = stage < 2 || accumulates, .op = ReduceOp::sum})},
         m_{w_.like()},
         v_{w_.like()} {}
 
@@ -130,6 +145,9 @@ class Shards : public Replicas {
     w_.load(t, state[0]);
     m_.load(t, state[1]);
     v_.load(t, state[2]);
+  }
+  [[nodiscard]] AllocatedBytes bytes() const override {
+    return {w_.bytes(), g_.bytes(), m_.bytes() + v_.bytes()};
   }
 
  private:

@@ -15,7 +15,8 @@
 class Store {
  public:
   /// Collective over the groups of the parameters. The parameters get their initial values.
-  Store(const Groups& groups, std::vector<std::vector<Parameter>> parts, std::int64_t zero)
+  Store(const Groups& groups, std::vector<std::vector<Parameter>> parts, std::int64_t zero,
+        bool accumulates)
       : parts_{std::move(parts)} {
     const std::array<Group*, kinds> of{&groups.data, &groups.data_tp, &groups.expert_data};
     for (int kind = 0; kind < kinds; ++kind) {
@@ -28,7 +29,7 @@ class Store {
       if (zero == 0)
         replicas_[kind] = std::make_unique<Copies>(*of[kind], sizes);
       else
-        replicas_[kind] = std::make_unique<Shards>(*of[kind], sizes, zero);
+        replicas_[kind] = std::make_unique<Shards>(*of[kind], sizes, zero, accumulates);
     }
     fill(initial);
   }
@@ -52,6 +53,15 @@ class Store {
     double sum = 0;
     for (auto& replicas : replicas_)
       if (replicas) sum += replicas->squares();
+    return sum;
+  }
+  [[nodiscard]] AllocatedBytes bytes() const {
+    AllocatedBytes sum;
+    for (const auto& replicas : replicas_) {
+      if (!replicas) continue;
+      const AllocatedBytes of = replicas->bytes();
+      sum = {sum.weights + of.weights, sum.gradients + of.gradients, sum.optimizer + of.optimizer};
+    }
     return sum;
   }
   void update(const AdamW& optimizer, std::int64_t step, double scale) {

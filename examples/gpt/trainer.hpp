@@ -44,6 +44,8 @@ class Trainer {
   /// Returns the norm of the gradients of the last step, before they were clipped.
   [[nodiscard]] double norm() const { return norm_; }
   [[nodiscard]] Model& model() { return model_; }
+  /// Returns the most bytes that this rank has kept for backward passes.
+  [[nodiscard]] std::int64_t most_kept() const { return pipeline_.most_kept(); }
   [[nodiscard]] const Config& config() const { return config_; }
 
  private:

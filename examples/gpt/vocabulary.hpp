@@ -127,6 +127,13 @@ class Vocabulary {
     tp_.reduce_scatter(d_all, d_normal);  // the sum over the vocabulary, divided by tokens
     return norm_backward(saved.norm, w[gain], d_normal, g[gain], g[bias]);
   }
+  /// Returns the bytes that are kept for backward passes.
+  [[nodiscard]] std::int64_t bytes() const {
+    std::int64_t sum = 0;
+    for (const auto& [norm, probabilities, targets] : saved_)
+      sum += norm.bytes() + bytes_of(probabilities, targets);
+    return sum;
+  }
 
  private:
   enum { embedding, positions, gain, bias };  // the parameters in their order

@@ -307,8 +307,10 @@ void CallDispatcher::finish(const Call& call, std::uint64_t number,
 }
 
 void CallDispatcher::wait(const Call& call, std::uint64_t number, const std::function<bool()>& done,
-                          const std::function<std::vector<std::int64_t>()>& awaited) {
+                          const std::function<std::vector<std::int64_t>()>& awaited,
+                          const std::function<bool()>& may_give_up) {
   WaitPoint point = point_of(call, number);
+  point.may_give_up = may_give_up;
   if (awaited) point.needed = connection_->needed(awaited, 0);
   await(std::move(point), done);
 }

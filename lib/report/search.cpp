@@ -53,6 +53,14 @@ void add_summary(const SearchReport& report, Document& document) {
         "fitted",
         fmt::format("efficiency {:.2f}, reserve {} GB", margins.efficiency, gb(margins.reserve)),
         Document::title_width);
+  if (margins.reserve < 0) {
+    const std::string text = fmt::format(
+        "the measured device took {} GB less than the formulas say: others may not, so "
+        "check that it was the fullest one",
+        gb(-margins.reserve));
+    document.add_line("warning", text, Document::title_width);
+    document.fields["warning"] = text;
+  }
   document.fields["model"] = {{"name", m.name},
                               {"parameters", cost.shape().all_parameters},
                               {"layers", m.layers},
@@ -81,27 +89,29 @@ void add_summary(const SearchReport& report, Document& document) {
 void add_best(const SearchReport& report, const std::vector<search::GroupedCandidate>& best,
               Document& document) {
   using enum Table::Align;
-  Table& table = document.table;
-  table.add_columns({"group"}, right);
-  table.add_columns({"mesh"});
-  table.add_columns({"s/step", "GB"}, right);
-  table.add_columns({"memory", "settings"});
-  table.columns.push_back({"ranks", right, Table::Forms::csv_only});
-  table.columns.front().level = 1;
+  Table& table = document.table;  // of CSV
+  table.add_columns({"group", "mesh", "s/step", "GB", "fit", "settings", "ranks"});
+  Table in_text;  // a line breaks behind the mesh
+  in_text.add_columns({"group", "s/step", "GB"}, right);
+  in_text.add_columns({"fit", "mesh, and settings"});
+  in_text.columns.front().level = 1;
   document.fields["best"] = Json::array();
   for (const auto& [c, group] : best) {
-    table.rows.push_back({group, c.settings.mesh(), fmt::format("{:.3g}", c.seconds), gb(c.bytes),
-                          to_string(c.fit), settings_text(c.settings), c.settings.ranks()});
-    document.fields["best"].push_back(
-        {{"group", group},
-         {"seconds", c.seconds},
-         {"bytes", c.bytes},
-         {"memory", to_string(c.fit)},
-         {"ranks", c.settings.ranks()},
-         {"settings", settings_json(c.settings, report.cost.model().layers)}});
+    const std::string seconds = fmt::format("{:.3g}", c.seconds), mesh = c.settings.mesh();
+    const std::string settings = settings_text(c.settings);
+    table.rows.push_back(
+        {group, mesh, seconds, gb(c.bytes), to_string(c.fit), settings, c.settings.ranks()});
+    in_text.rows.push_back(
+        {group, seconds, gb(c.bytes), to_string(c.fit), fmt::format("{} {}", mesh, settings)});
+    Json& one = document.fields["best"].emplace_back(Json{{"group", group},
+                                                          {"seconds", c.seconds},
+                                                          {"bytes", c.bytes},
+                                                          {"memory", to_string(c.fit)},
+                                                          {"ranks", c.settings.ranks()}});
+    one.update(settings_json(c.settings, report.cost.model().layers));
   }
   document.add("\n");
-  document.text.emplace_back(TableHere{});
+  document.text.emplace_back(std::move(in_text));
   document.add(
       "\n  Times in a group differ by less than 10 %, which the formulas cannot tell\n"
       "  apart; in a group less memory comes first. b: sequences of a microbatch,\n"
@@ -145,8 +155,7 @@ void add_costs(const SearchReport& report, const std::vector<MeshSettings>& sett
     const std::string name = times.empty() ? first : "compared";
     times.emplace_back(name, report.cost.time(s));
     memories.emplace_back(name, report.cost.memory(s));
-    if (name != "best")
-      document.fields[name]["settings"] = settings_json(s, report.cost.model().layers);
+    if (name != "best") document.fields[name] = settings_json(s, report.cost.model().layers);
     Json& costs = document.fields["terms"][name];
     for (const auto& [term, seconds] : times.back().second.terms())
       costs["seconds"][std::string{term}] = seconds;
@@ -231,14 +240,15 @@ void add_least(const SearchReport& report, Document& document) {
 
 Json settings_json(const MeshSettings& s, std::int64_t layers) {
   return {{"mesh", s.mesh()},
-          {"micro_batch", s.micro_batch},
-          {"microbatches", s.microbatches},
-          {"virtual_stages", s.virtual_stages},
-          {"zero", s.zero},
-          {"recompute", to_string(s.recompute)},
-          {"sequence_parallel", s.sequence_parallel},
-          {"stages", to_string(s.stages)},
-          {"layers", search::chunk_layers(layers, s)}};
+          {"settings",
+           {{"micro_batch", s.micro_batch},
+            {"microbatches", s.microbatches},
+            {"virtual_stages", s.virtual_stages},
+            {"zero", s.zero},
+            {"recompute", to_string(s.recompute)},
+            {"sequence_parallel", s.sequence_parallel},
+            {"stages", to_string(s.stages)},
+            {"layers", search::chunk_layers(layers, s)}}}};
 }
 
 Document search(const SearchReport& report) {

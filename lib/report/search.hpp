@@ -24,7 +24,7 @@ struct SearchReport {
 /// of `compared`, and what the rules refused. The schema is `rankmesh.search/1`.
 Document search(const SearchReport& report);
 
-/// Returns the settings of a candidate as JSON, which parse_settings() reads.
+/// Returns the document of a candidate as JSON, with the keys of search::to_toml().
 Json settings_json(const search::MeshSettings& settings, std::int64_t layers);
 
 }  // namespace rankmesh::report

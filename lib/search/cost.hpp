@@ -19,14 +19,15 @@ namespace rankmesh::search {
 /// The memory of one device, in bytes.
 struct DeviceMemory {
   double weights = 0, gradients = 0, optimizer = 0;
-  double activations = 0;  ///< of all microbatches in flight, and those that are computed again
-  double logits = 0;       ///< of the last stage
-  double gathered = 0;     ///< parameters of layers that ZeRO-3 has gathered
+  double activations = 0;  ///< of all microbatches in flight
+  double recomputed = 0;   ///< activations of the layer that is computed again
+  double logits = 0;       ///< of the last stage, and its norm
+  double gathered = 0;     ///< parameters that ZeRO has gathered
   double communicators = 0, context = 0, reserve = 0;
   std::int64_t stage = 0;  ///< the stage of the device
   [[nodiscard]] double total() const {
-    return weights + gradients + optimizer + activations + logits + gathered + communicators +
-           context + reserve;
+    return weights + gradients + optimizer + activations + recomputed + logits + gathered +
+           communicators + context + reserve;
   }
   /// The terms with their names.
   [[nodiscard]] std::vector<std::pair<std::string_view, double>> terms() const;
@@ -63,8 +64,9 @@ class CostModel {
   CostModel(const ModelFigures& model, const DeviceFigures& device, const Machine& machine,
             const Software& software, const Margins& margins);
 
-  /// Returns the memory of the fullest device.
+  /// Returns the memory of the fullest device, or of a device of this stage.
   [[nodiscard]] DeviceMemory memory(const MeshSettings& settings) const;
+  [[nodiscard]] DeviceMemory memory(const MeshSettings& settings, std::int64_t stage) const;
   [[nodiscard]] StepTime time(const MeshSettings& settings) const;
   [[nodiscard]] Fit judge(const DeviceMemory& memory) const;
 
@@ -79,9 +81,10 @@ class CostModel {
  private:
   struct LayerTime;
   [[nodiscard]] DeviceMemory memory_of(const MeshSettings& settings, const StageShape& stage) const;
-  [[nodiscard]] double kept_of(const MeshSettings& settings, const StageShape& stage) const;
+  [[nodiscard]] double flying_of(const MeshSettings& settings, const StageShape& stage) const;
   [[nodiscard]] double kept_by_layer(const MeshSettings& s, const LayerShape& layer,
                                      Recompute recompute) const;
+  [[nodiscard]] StageShape stage_of(const StageLayers& layers, std::int64_t stage) const;
   [[nodiscard]] const std::vector<StageShape>& stages_of(const MeshSettings& settings) const;
   [[nodiscard]] double communicators_of(const MeshSettings& settings) const;
   [[nodiscard]] LayerTime layer_time(const MeshSettings& s, const LayerShape& layer) const;

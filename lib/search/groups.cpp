@@ -18,7 +18,6 @@ bool is_better(const Candidate& a, const Candidate& b) {
 
 bool finds_fit(const CostModel& cost, SearchOptions options, std::int64_t devices) {
   options.devices = devices;
-  options.progress = {};
   return !search(cost, options).candidates.empty();
 }
 

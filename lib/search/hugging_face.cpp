@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "search/hugging_face.hpp"
 
+#include <algorithm>
+#include <array>
 #include <string>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "rankmesh/base/error.hpp"
@@ -12,6 +15,9 @@
 namespace rankmesh::search {
 namespace {
 
+constexpr std::array<std::string_view, 8> known_types{
+    "llama", "mistral", "qwen2", "qwen3", "mixtral", "qwen3_moe", "deepseek_v2", "deepseek_v3"};
+
 class ConfigReader {
  public:
   ConfigReader(std::string_view text, std::string_view origin)
@@ -19,11 +25,13 @@ class ConfigReader {
     if (!json_.is_object())
       throw SpecError{fmt::format("{}: the text is no object of JSON", origin),
                       "give a TOML file, or the config.json of a model of Hugging Face"};
-    type_ = json_.value("model_type", "");
-    if (type_ != "llama" && type_ != "mixtral" && type_ != "deepseek_v3")
+    const auto found = json_.find("model_type");
+    type_ = found != json_.end() && found->is_string() ? found->get<std::string>() : "";
+    if (std::ranges::find(known_types, type_) == known_types.end())
       throw SpecError{fmt::format("{}: the model_type '{:.40}' is not known", origin, type_),
-                      "use a model of the type llama, mixtral or deepseek_v3, or write a TOML file "
-                      "(docs/search.md)"};
+                      fmt::format("use a model of the type {}, or write a TOML file "
+                                  "(docs/search.md)",
+                                  fmt::join(known_types, ", "))};
   }
 
   [[nodiscard]] const std::string& type() const { return type_; }
@@ -50,10 +58,11 @@ class ConfigReader {
 };
 
 void read_mixtral(const ConfigReader& config, ModelFigures& m) {
-  m.experts = config.number("num_local_experts");
+  const bool is_qwen = config.type() == "qwen3_moe";
+  m.experts = config.number(is_qwen ? "num_experts" : "num_local_experts");
   m.experts_per_token = config.number("num_experts_per_tok");
   m.expert_layers = m.layers;
-  m.expert_feed_forward = m.feed_forward;
+  m.expert_feed_forward = is_qwen ? config.number("moe_intermediate_size") : m.feed_forward;
 }
 
 void read_deepseek(const ConfigReader& config, ModelFigures& m) {
@@ -89,8 +98,8 @@ ModelFigures parse_hugging_face(std::string_view text, std::string_view origin) 
   if (m.layers < 1 || m.hidden < 1 || m.heads < 1)
     throw SpecError{fmt::format("{}: the model has no layers, or they have no elements", origin),
                     "check num_hidden_layers, hidden_size and num_attention_heads"};
-  if (config.type() == "mixtral") read_mixtral(config, m);
-  if (config.type() == "deepseek_v3") read_deepseek(config, m);
+  if (config.type() == "mixtral" || config.type() == "qwen3_moe") read_mixtral(config, m);
+  if (config.type().starts_with("deepseek")) read_deepseek(config, m);
   const std::int64_t head = m.head_size > 0 ? m.head_size : m.hidden / m.heads;
   m.kv_hidden = m.kv_heads * head;
   const ModelShape shape{m};

@@ -9,14 +9,9 @@
 namespace rankmesh::search {
 
 std::vector<std::pair<std::string_view, double>> DeviceMemory::terms() const {
-  return {{"weights", weights},
-          {"gradients", gradients},
-          {"optimizer", optimizer},
-          {"activations", activations},
-          {"logits", logits},
-          {"gathered", gathered},
-          {"communicators", communicators},
-          {"context", context},
+  return {{"weights", weights},         {"gradients", gradients},         {"optimizer", optimizer},
+          {"activations", activations}, {"recomputed", recomputed},       {"logits", logits},
+          {"gathered", gathered},       {"communicators", communicators}, {"context", context},
           {"reserve", reserve}};
 }
 
@@ -25,20 +20,25 @@ std::string_view to_string(Fit fit) {
   return names[static_cast<std::size_t>(fit)];
 }
 
+StageShape CostModel::stage_of(const StageLayers& layers, std::int64_t p) const {
+  StageShape stage{.stage = p, .has_embedding = p == 0, .has_loss = p == layers.stages() - 1};
+  for (std::int64_t v = 0; v < layers.chunks(); ++v) {
+    const auto run = layers.run(p, v);
+    const std::int64_t dense =
+        std::clamp<std::int64_t>(shape_.dense_layers - run.first, 0, run.count);
+    stage.dense += dense;
+    stage.sparse += run.count - dense;
+  }
+  return stage;
+}
+
 // Of equal stages the first has the most microbatches in flight, so the others are left out.
 const std::vector<StageShape>& CostModel::stages_of(const MeshSettings& s) const {
   auto [found, is_new] = stages_.try_emplace({s.pp, s.virtual_stages, s.stages});
   if (!is_new) return found->second;
   const StageLayers layers = stage_layers(model_.layers, s);
   for (std::int64_t p = 0; p < s.pp; ++p) {
-    StageShape stage{.stage = p, .has_embedding = p == 0, .has_loss = p == s.pp - 1};
-    for (std::int64_t v = 0; v < s.virtual_stages; ++v) {
-      const auto run = layers.run(p, v);
-      const std::int64_t dense =
-          std::clamp<std::int64_t>(shape_.dense_layers - run.first, 0, run.count);
-      stage.dense += dense;
-      stage.sparse += run.count - dense;
-    }
+    const StageShape stage = stage_of(layers, p);
     const auto is_equal = [&](const StageShape& other) {
       return other.dense == stage.dense && other.sparse == stage.sparse &&
              other.has_embedding == stage.has_embedding && other.has_loss == stage.has_loss;
@@ -89,24 +89,12 @@ double CostModel::kept_by_layer(const MeshSettings& s, const LayerShape& layer,
 
 // 1F1B: stage r holds p - r microbatches. Interleaved: 2 (p - r - 1) + (v - 1) p + 1 of a chunk
 // (Megatron-LM, schedules.py). ZeRO-3 and one stage hold one.
-double CostModel::kept_of(const MeshSettings& s, const StageShape& stage) const {
+double CostModel::flying_of(const MeshSettings& s, const StageShape& stage) const {
   const double chunks = s.virtual_stages;
   const double later = static_cast<double>(s.pp - stage.stage - 1);
-  double flying =
+  const double flying =
       s.virtual_stages == 1 ? later + 1 : (2 * later + (chunks - 1) * s.pp + 1) / chunks;
-  flying = std::min<double>(flying, s.microbatches);
-  const double dense = static_cast<double>(stage.dense), sparse = static_cast<double>(stage.sparse);
-  const double masks =
-      stage.has_embedding && model_.dropout
-          ? tokens(s) * static_cast<double>(model_.hidden) / (s.sequence_parallel ? s.tp : 1)
-          : 0;
-  // A layer that is computed again keeps what it would keep without recomputation.
-  const auto again = [&](const LayerShape& layer) {
-    return kept_by_layer(s, layer, Recompute::none) - kept_by_layer(s, layer, s.recompute);
-  };
-  return flying * (dense * kept_by_layer(s, shape_.dense, s.recompute) +
-                   sparse * kept_by_layer(s, shape_.sparse, s.recompute) + masks) +
-         std::max(dense > 0 ? again(shape_.dense) : 0, sparse > 0 ? again(shape_.sparse) : 0);
+  return std::min<double>(flying, s.microbatches);
 }
 
 DeviceMemory CostModel::memory_of(const MeshSettings& s, const StageShape& stage) const {
@@ -126,29 +114,52 @@ DeviceMemory CostModel::memory_of(const MeshSettings& s, const StageShape& stage
     return each *
            (held / (is_divided ? replicas : 1) + experts / (is_divided ? expert_replicas : 1));
   };
-  DeviceMemory memory{.weights = state(bytes.weight, software_.shards_parameters ? 0 : 3),
-                      .gradients = state(bytes.gradient, 2),
-                      .optimizer = state(bytes.optimizer, 1),
-                      .activations = kept_of(s, stage),
-                      .communicators = communicators_of(s) * margins_.per_communicator,
-                      .context = margins_.context,
-                      .reserve = margins_.reserve,
-                      .stage = stage.stage};
-  if (stage.has_loss)  // 16-bit logits, and as 32-bit numbers with their gradient
-    memory.logits = tokens(s) * 10 * static_cast<double>(model_.vocabulary) / s.tp;
-  // A pipeline gathers its stage once, and reduces its gradients at the end of the step.
-  if (s.zero == 2 && software_.shards_parameters)
-    memory.gathered = 2 * (held + experts);
-  else if (s.zero == 3 && s.pp > 1)
-    memory.gathered = (2 + 4) * (held + experts);
+  const bool is_whole = software_.accumulates && s.microbatches > 1;
+  const double is_sequence = s.sequence_parallel ? s.tp : 1;
+  const double hidden = static_cast<double>(model_.hidden);
+  const double masks = stage.has_embedding && model_.dropout ? tokens(s) * hidden / is_sequence : 0;
+  const auto kept = [&](Recompute recompute) {
+    return std::pair{kept_by_layer(s, shape_.dense, recompute),
+                     kept_by_layer(s, shape_.sparse, recompute)};
+  };
+  const auto [kept_dense, kept_sparse] = kept(s.recompute);
+  const auto [all_dense, all_sparse] = kept(Recompute::none);
+  DeviceMemory memory{
+      .weights = state(bytes.weight, software_.shards_parameters ? 0 : 3),
+      .gradients = state(bytes.gradient, is_whole ? 4 : 2),
+      .optimizer = state(bytes.optimizer, 1),
+      .activations = flying_of(s, stage) * (dense * kept_dense + sparse * kept_sparse + masks),
+      .recomputed = std::max(dense > 0 ? all_dense - kept_dense : 0,
+                             sparse > 0 ? all_sparse - kept_sparse : 0),
+      .communicators = communicators_of(s) * margins_.per_communicator,
+      .context = margins_.context,
+      .reserve = margins_.reserve,
+      .stage = stage.stage};
+  const double wide = static_cast<double>(model_.activation_bytes);
+  if (stage.has_loss)
+    memory.logits =
+        tokens(s) * (software_.logit_bytes * static_cast<double>(model_.vocabulary) / s.tp +
+                     wide / 2 * shape_.kept_last_norm / is_sequence);
+  const bool in_pipeline = s.zero == 3 && s.pp > 1 && software_.shards_parameters;
+  // Its gradients are whole until the last microbatch.
+  if (in_pipeline) memory.gradients += bytes.gradient * (held + experts);
+  // A pipeline of FSDP gathers its stage once.
+  if (in_pipeline || (s.zero == 2 && software_.shards_parameters))
+    memory.gathered = wide * (held + experts);
   else if (s.zero == 3)  // two layers, of which one is gathered while the other computes
-    memory.gathered = 2 * std::min(software_.most_gathered,
-                                   2 * std::max({shape_.dense.divided * (dense > 0 ? 1 : 0) / s.tp,
-                                                 sparse > 0 ? shape_.sparse.divided / s.tp +
-                                                                  shape_.sparse.expert / s.ep
-                                                            : 0,
-                                                 ends / s.tp / 2}));
+    memory.gathered =
+        wide *
+        std::min(
+            software_.most_gathered,
+            2 * std::max(
+                    {shape_.dense.divided * (dense > 0 ? 1 : 0) / s.tp,
+                     sparse > 0 ? shape_.sparse.divided / s.tp + shape_.sparse.expert / s.ep : 0,
+                     ends / s.tp / 2}));
   return memory;
+}
+
+DeviceMemory CostModel::memory(const MeshSettings& settings, std::int64_t stage) const {
+  return memory_of(settings, stage_of(stage_layers(model_.layers, settings), stage));
 }
 
 DeviceMemory CostModel::memory(const MeshSettings& settings) const {

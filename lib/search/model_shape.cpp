@@ -75,12 +75,38 @@ void add_norms(const ModelFigures& m, LayerShape& layer) {
   layer.replicated += 2 * h;
 }
 
+void check(bool is_right, const std::string& reason, const char* hint) {
+  if (!is_right) throw SpecError{reason, hint};
+}
+
+constexpr std::int64_t most_layers = 65536;  // and heads
+constexpr double most_parameters = 1e15;
+
+void check_figures(const ModelFigures& m, std::int64_t kv_heads) {
+  check(m.layers <= most_layers && m.heads <= most_layers,
+        fmt::format("{} layers with {} heads are more than a search tries", m.layers, m.heads),
+        "check layers and heads: 65536 each at most");
+  check(m.heads % kv_heads == 0,
+        fmt::format("{} heads of keys do not divide the {} heads of the model", kv_heads, m.heads),
+        "check heads and kv_heads");
+  check(m.head_size > 0 || m.hidden % m.heads == 0,
+        fmt::format("{} heads do not divide the {} elements of a token", m.heads, m.hidden),
+        "check heads and hidden, or write head_size");
+  check(m.expert_layers >= 0 && m.expert_layers <= m.layers,
+        fmt::format("{} of the {} layers have experts", m.expert_layers, m.layers),
+        "check expert_layers and layers");
+  check(m.expert_layers == 0 || m.experts_per_token <= m.experts,
+        fmt::format("each token goes to {} of {} experts", m.experts_per_token, m.experts),
+        "check experts and experts_per_token");
+}
+
 }  // namespace
 
-ModelShape::ModelShape(const ModelFigures& m) {
+ModelShape::ModelShape(const ModelFigures& m, const Keeping& keeping) {
   const double h = static_cast<double>(m.hidden);
   const double heads = require_figure(m.heads, "heads", "64");
   kv_heads = m.kv_heads > 0 ? m.kv_heads : m.heads;
+  check_figures(m, kv_heads);
   const double head = m.head_size > 0 ? static_cast<double>(m.head_size) : h / heads;
   const double value = m.value_size > 0 ? static_cast<double>(m.value_size) : head;
   const double rope = m.latent_rank > 0 ? static_cast<double>(m.rope_size) : 0;
@@ -88,6 +114,7 @@ ModelShape::ModelShape(const ModelFigures& m) {
   query_width = heads * (head + rope);
   scores = 5 * heads * static_cast<double>(m.sequence);
   kept_layer_input = 2 * h;
+  kept_last_norm = (keeping.repeats_norms ? 2 : 4) * h;
   embedding = require_figure(m.vocabulary, "vocabulary", "128_256") * h;
   dense_layers = m.layers - m.expert_layers;
   for (LayerShape* layer : {&dense, &sparse}) {
@@ -104,9 +131,11 @@ ModelShape::ModelShape(const ModelFigures& m) {
   // Selective recomputation without scores: of a dense layer, the MLP (Megatron-Core's module mlp);
   // of a layer with experts, what norms and activations return, and what latent attention makes of
   // its latents (2412.19437, section 3.2.3).
-  dense.cheap_divided = dense.inside_mlp;
+  dense.cheap_whole = keeping.repeats_norms ? dense.inputs_whole : 0;
+  dense.cheap_divided = keeping.repeats_norms ? dense.inputs_divided : dense.inside_mlp;
   dense.cheap_inputs = dense.inputs_divided;
-  dense.repeated = dense_layers > 0 ? dense.products[dense.products.size() - 2] : 0;
+  if (dense_layers > 0 && !keeping.repeats_norms)
+    dense.repeated = dense.products[dense.products.size() - 2];
   if (m.expert_layers > 0) {
     const double experts = require_figure(m.experts, "experts", "8");
     const double top = require_figure(m.experts_per_token, "experts_per_token", "2");
@@ -118,7 +147,8 @@ ModelShape::ModelShape(const ModelFigures& m) {
         experts * std::accumulate(sparse.per_expert.begin(), sparse.per_expert.end(), 0.0);
     sparse.replicated += h * experts;  // the router
     // The copies of a token, and what the experts keep of them (derived; not in a paper).
-    sparse.kept_divided += top * (2 * h + 2 * (m.gated ? 3 : 2) * inner);
+    sparse.kept_divided +=
+        top * ((keeping.has_results ? 4 : 2) * h + 2 * (m.gated ? 3 : 2) * inner);
     sparse.inputs_divided += top * (2 * h + 2 * inner);
     if (m.shared_experts > 0) {
       add_mlp(m, inner * static_cast<double>(m.shared_experts), 1, sparse);
@@ -139,6 +169,9 @@ ModelShape::ModelShape(const ModelFigures& m) {
   all_parameters = static_cast<double>(dense_layers) * (dense.divided + dense.replicated) +
                    static_cast<double>(m.expert_layers) * (sparse.divided + sparse.replicated) +
                    expert_parameters + embedding * (m.tied_embedding ? 1 : 2);
+  check(all_parameters <= most_parameters,
+        fmt::format("{:.0e} parameters are more than a search tries", all_parameters),
+        "check the sizes of the model: 1e15 parameters at most");
 }
 
 }  // namespace rankmesh::search

@@ -27,16 +27,26 @@ struct LayerShape {
   double repeated = 0;        ///< parameters of products that selective recomputation repeats
 };
 
+/// What a training program keeps of a layer for the backward pass, where programs differ.
+struct Keeping {
+  /// What experts return, for the gradients of the router's weights.
+  bool has_results = false;
+  /// Selective recomputation leaves out what norms and activation functions return, also in a layer
+  /// without experts.
+  bool repeats_norms = false;
+};
+
 /// A model as a search needs it.
 struct ModelShape {
   /// @throws SpecError that names the missing figure.
-  explicit ModelShape(const ModelFigures& model);
+  explicit ModelShape(const ModelFigures& model, const Keeping& keeping = {});
 
   LayerShape dense{}, sparse{};   ///< layers without and with experts
   double embedding = 0;           ///< parameters of the vocabulary's table
   double query_width = 0;         ///< elements of all queries of a token
   double scores = 0;              ///< bytes per token and layer that plain attention keeps
   double kept_layer_input = 0;    ///< bytes per token that full recomputation keeps of a layer
+  double kept_last_norm = 0;      ///< bytes per token that the norm before the loss keeps
   double all_parameters = 0;      ///< of the whole model
   double expert_parameters = 0;   ///< of all experts of all layers
   std::int64_t dense_layers = 0;  ///< the first layers, which have no experts

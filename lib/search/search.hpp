@@ -50,13 +50,11 @@ struct SearchResult {
   std::optional<Candidate> smallest;            ///< the one that takes the least memory
 };
 
-/// The sizes of a mesh use at least this part of the devices. Fewer devices are slower by more than
-/// the differences that a search tells apart.
-inline constexpr double least_used = 0.9;
 /// Candidates whose times differ by less are equally good (docs/search.md).
 inline constexpr double same_time = 0.1;
-/// The error of the memory after a calibration.
-inline constexpr double calibrated_error = 0.1;
+/// The sizes of a mesh use at least this part of the devices: fewer are slower by more than the
+/// differences that a search tells apart.
+inline constexpr double least_used = 1 - same_time;
 
 /// Searches all candidates. The result is the same in each run.
 [[nodiscard]] SearchResult search(const CostModel& cost, const SearchOptions& options);
@@ -65,7 +63,9 @@ inline constexpr double calibrated_error = 0.1;
 [[nodiscard]] Candidate assess(const CostModel& cost, const MeshSettings& settings);
 
 /// Returns the margins with which the costs of a candidate are those that were measured.
-/// @throws UsageError if the time is shorter than that of the communication alone.
+/// The reserve is negative if a device took less than the formulas say.
+/// @throws UsageError if the time is shorter than that of the communication alone, or the memory
+/// less than that of the states.
 [[nodiscard]] Margins calibrate(CostModel cost, const MeshSettings& settings,
                                 const Measured& measured);
 

@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <nlohmann/json.hpp>
 
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/spec/mesh_spec.hpp"
@@ -31,8 +31,8 @@ std::string_view to_string(StageKind kind) { return kind_names[static_cast<std::
 std::string MeshSettings::mesh() const {
   const std::string cp_text = cp > 1 ? fmt::format(",cp={}", cp) : "";
   std::string text = fmt::format("pp={},dp={}{},tp={}", pp, dp, cp_text, tp);
-  if (ep > 1)
-    text += fmt::format(" | pp={},edp={},ep={}", pp, std::int64_t{1} * dp * cp * tp / ep, ep);
+  if (ep > 1)  // without blanks: a line of a report breaks at them
+    text += fmt::format("|pp={},edp={},ep={}", pp, std::int64_t{1} * dp * cp * tp / ep, ep);
   return text;
 }
 
@@ -50,23 +50,6 @@ StageLayers stage_layers(std::int64_t layers, const MeshSettings& settings) {
 
 namespace {
 
-// The document in JSON has the keys of the one in TOML.
-toml::table read_table(std::string_view text, std::string_view origin) {
-  if (!text.starts_with('{')) return detail::parse_toml(text, origin);
-  const auto json = nlohmann::json::parse(text, nullptr, false);
-  if (json.is_discarded())
-    throw SpecError{fmt::format("{}: the text is no JSON", origin),
-                    "give the settings that meshinfo search writes"};
-  toml::table table;
-  for (const auto& [key, value] : json.items()) {
-    if (value.is_string()) table.insert(key, value.get<std::string>());
-    if (value.is_boolean()) table.insert(key, value.get<bool>());
-    if (value.is_number_integer()) table.insert(key, value.get<std::int64_t>());
-    if (value.is_number_float()) table.insert(key, value.get<double>());
-  }
-  return table;
-}
-
 template <std::size_t n>
 std::size_t read_name(const detail::TomlReader& reader, const char* key,
                       const std::array<std::string_view, n>& names) {
@@ -78,17 +61,22 @@ std::size_t read_name(const detail::TomlReader& reader, const char* key,
   return text.empty() ? 0 : static_cast<std::size_t>(found - names.begin());
 }
 
-std::optional<double> read_real(const toml::table& table, const char* key) {
-  const toml::node* node = table.get(key);
-  return node == nullptr ? std::nullopt : node->value<double>();
+std::optional<double> read_measured(const detail::TomlReader& reader, const char* key) {
+  const toml::node* node = reader.find(key);
+  if (node == nullptr) return {};
+  const auto value = node->value<double>();
+  if (!value || !(*value > 0) || !std::isfinite(*value))
+    reader.refuse(*node, fmt::format("'{}' is no positive number", key),
+                  fmt::format("write {} = 12.5, as measured", key));
+  return value;
 }
 
 }  // namespace
 
 std::string to_toml(const MeshSettings& s, std::int64_t layers) {
   std::string text = fmt::format(
-      "mesh = \"{}\"\nmicro_batch = {}\nmicrobatches = {}\nvirtual_stages = {}\nzero = {}\n"
-      "recompute = \"{}\"\nsequence_parallel = {}\nstages = \"{}\"\n",
+      "mesh = \"{}\"\n\n[settings]\nmicro_batch = {}\nmicrobatches = {}\nvirtual_stages = {}\n"
+      "zero = {}\nrecompute = \"{}\"\nsequence_parallel = {}\nstages = \"{}\"\n",
       s.mesh(), s.micro_batch, s.microbatches, s.virtual_stages, s.zero, to_string(s.recompute),
       s.sequence_parallel, to_string(s.stages));
   return text + fmt::format("layers = [{}]\n", fmt::join(chunk_layers(layers, s), ", "));
@@ -107,6 +95,9 @@ MeshSettings settings_of_mesh(std::string_view mesh) {
   const std::array<std::pair<std::string_view, std::int32_t*>, 5> sizes{
       {{"pp", &s.pp}, {"dp", &s.dp}, {"cp", &s.cp}, {"tp", &s.tp}, {"ep", &s.ep}}};
   const MeshPlan plan = MeshSpec::parse(std::string{mesh}).plan();
+  if (plan.world_size() > most_size)
+    throw SpecError{fmt::format("a search does not know meshes of {} ranks", plan.world_size()),
+                    fmt::format("use {} ranks at most", most_size)};
   for (const Layout& view : plan.views())
     for (const auto& dimension : view.dimensions()) {
       const auto found =
@@ -127,16 +118,18 @@ MeshSettings settings_of_mesh(std::string_view mesh) {
 }
 
 SettingsRow parse_settings(std::string_view text, std::string_view origin) {
-  const toml::table table = read_table(text, origin);
+  const toml::table whole = detail::parse_toml(text, origin);
+  const detail::TomlReader file{whole, origin};
+  const MeshSpec spec = MeshSpec::parse_toml(text, origin);
+  SettingsRow row{.settings = settings_of_mesh(spec.to_string()), .measured = {}};
+  static const toml::table none;
+  const toml::node* const node = file.find("settings");
+  const toml::table& table = node == nullptr ? none : *node->as_table();
   const detail::TomlReader reader{table, origin};
   static const std::vector<std::string> keys{
-      "mesh",   "micro_batch", "microbatches",      "virtual_stages",
-      "zero",   "recompute",   "sequence_parallel", "stages",
-      "layers", "seconds",     "memory_gb",         "schema"};
+      "micro_batch",       "microbatches", "virtual_stages", "zero",    "recompute",
+      "sequence_parallel", "stages",       "layers",         "seconds", "memory_gb"};
   reader.require_known_keys(keys);
-  if (reader.text("mesh").empty())
-    reader.refuse(0, "the settings have no 'mesh'", "write mesh = \"pp=2,dp=4,tp=8\"");
-  SettingsRow row{.settings = settings_of_mesh(reader.text("mesh")), .measured = {}};
   MeshSettings& s = row.settings;
   const auto read = [&](const char* key, std::int32_t& to) {
     to = static_cast<std::int32_t>(reader.number(key, 1, most_size).value_or(to));
@@ -149,8 +142,8 @@ SettingsRow parse_settings(std::string_view text, std::string_view origin) {
   s.recompute = static_cast<Recompute>(read_name(reader, "recompute", recompute_names));
   s.stages = static_cast<StageKind>(read_name(reader, "stages", kind_names));
   s.sequence_parallel = reader.flag("sequence_parallel", s.sequence_parallel);
-  row.measured.seconds = read_real(table, "seconds");
-  if (const auto gb = read_real(table, "memory_gb")) row.measured.bytes = *gb * 1e9;
+  row.measured.seconds = read_measured(reader, "seconds");
+  if (const auto gb = read_measured(reader, "memory_gb")) row.measured.bytes = *gb * 1e9;
   return row;
 }
 

@@ -57,9 +57,10 @@ struct SettingsRow {
   Measured measured;
 };
 
-/// Returns the document of a candidate: the mesh, and its settings, as TOML.
+/// Returns the document of a candidate as TOML: a mesh file with the settings in a table.
 [[nodiscard]] std::string to_toml(const MeshSettings& settings, std::int64_t layers);
-/// Reads such a document, as TOML, or as JSON if it begins with a brace.
+/// Reads such a document, in TOML or JSON. Settings that it leaves out are those of
+/// settings_of_mesh().
 /// @throws SpecError with the reason.
 [[nodiscard]] SettingsRow parse_settings(std::string_view text, std::string_view origin);
 /// Reads the sizes of a mesh: pp, dp, cp, tp and ep, each at most once per view.

@@ -23,12 +23,12 @@ std::vector<std::pair<std::string_view, double>> StepTime::terms() const {
 CostModel::CostModel(const ModelFigures& model, const DeviceFigures& device, const Machine& machine,
                      const Software& software, const Margins& margins)
     : model_{model},
-      shape_{model},
+      shape_{model, software.keeping},
       device_{device},
       machine_{machine},
       software_{software},
       margins_{margins} {
-  model_.activation_bytes = software.precision == "fp32" ? 4 : 2;
+  model_.activation_bytes = software.activation_bytes;
   model_.parameter_bytes = model_.activation_bytes;
   model_.gradient_bytes = software.precision == "fp16" ? 2 : 4;
 }
@@ -133,10 +133,12 @@ double CostModel::data_seconds(const MeshSettings& s, double parameters, double 
 
 // What the messages of tp add to a layer. With sequence parallelism a product and the collective
 // beside it run in t parts, so that all but the first overlap; each part takes the latency of a
-// product (Megatron-LM, --tp-comm-overlap). Two fifths of the collectives are in the forward pass.
+// product (Megatron-LM, --tp-comm-overlap). The parts are copied inside a node, so a group that
+// leaves it waits for the whole. Two fifths of the collectives are in the forward pass.
 double CostModel::exposed_tensor(const MeshSettings& s, const LayerShape& layer,
                                  double whole) const {
-  if (!software_.overlaps || !s.sequence_parallel || layer.products.empty()) return whole;
+  const bool is_far = s.tp > machine_.largest(machine_.fast_level());
+  if (!software_.overlaps || !s.sequence_parallel || is_far || layer.products.empty()) return whole;
   const double passes = s.recompute == Recompute::full ? 2 : 1;  // forward
   const double of_product = whole / static_cast<double>(layer.products.size());
   const double forward = of_product * 2 / (2 * passes + 3),

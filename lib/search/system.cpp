@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -113,7 +114,7 @@ DeviceFigures parse_device(std::string_view text, std::string_view origin) {
                                 "known device",
                                 key));
     const auto value = node->value<double>();
-    if (!value || !(*value >= 0) || (*value == 0 && key != "flops_fp8"))
+    if (!value || !(*value >= 0) || !std::isfinite(*value) || (*value == 0 && key != "flops_fp8"))
       reader.refuse(*node, fmt::format("'{}' is no positive number", key),
                     fmt::format("write {} = 80e9", key));
     *field = *value;
@@ -129,8 +130,14 @@ Software software(std::string_view name, std::string_view precision) {
     if (known.name != name) continue;
     precisions.push_back(known.precision);
     if (known.precision == precision)
-      return {std::string{name}, std::string{precision}, known.states,        true,
-              known.overlaps,    known.shards,           known.most_gathered, known.attention};
+      return {.name = std::string{name},
+              .precision = std::string{precision},
+              .states = known.states,
+              .overlaps = known.overlaps,
+              .shards_parameters = known.shards,
+              .most_gathered = known.most_gathered,
+              .attention = known.attention,
+              .activation_bytes = precision == "fp32" ? 4 : 2};
   }
   if (precisions.empty())
     throw UsageError{fmt::format("the training program '{:.40}' is not known", name),

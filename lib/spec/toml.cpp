@@ -54,8 +54,9 @@ class MeshFileReader {
     static const std::vector<std::string> keys{
         "mesh",    "world_size", "rank_offset", "rank_order", "grids",   "groups",
         "options", "routes",     "transports",  "source",     "locator", "given",
-        "derived", "unknown",    "same_as",     "silence"};
+        "derived", "unknown",    "same_as",     "silence",    "settings"};
     root_.require_known_keys(keys);
+    (void)root_.entries_of("settings");  // those of the training program (docs/search.md)
     spec_.stated_world_size_ = root_.number("world_size", 1);
     spec_.world_size_line_ = root_.line("world_size");
     root_.find("grids") != nullptr ? read_grids() : read_mesh();
@@ -85,7 +86,7 @@ class MeshFileReader {
   MeshString mesh_string(const detail::TomlReader& table) {
     const std::string text = table.text("mesh");
     const std::int64_t line = table.line("mesh");
-    if (text.ends_with(".toml"))
+    if (text.ends_with(".toml") || text.ends_with(".json"))
       table.refuse(line, "'mesh' must be a mesh string, not another file",
                    "write the mesh string itself");
     return detail::located(spec_.origin_, line, "", [&] { return MeshString::parse(text); });
@@ -187,7 +188,7 @@ class MeshFileReader {
 
 MeshSpec MeshSpec::parse(std::string_view text) {
   const std::string_view path = trimmed(text);
-  if (path.ends_with(".toml") && path.size() < 4096)
+  if ((path.ends_with(".toml") || path.ends_with(".json")) && path.size() < 4096)
     return parse_toml(read_file(std::string{path}), path);
   return parse_string(text);
 }

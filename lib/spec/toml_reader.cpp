@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "base/detail/private_api.hpp"
 #include "detail/located.hpp"
@@ -11,8 +12,72 @@
 #include "rankmesh/base/error.hpp"
 
 namespace rankmesh::detail {
+namespace {
 
+// The objects and lists of JSON as the tables and arrays of TOML. Their lines are not known.
+class JsonReader {
+ public:
+  using Json = nlohmann::json;
+
+  explicit JsonReader(std::string_view origin) : origin_{origin} {}
+
+  [[nodiscard]] toml::table table_of(const Json& object, int depth = 0) const {
+    if (depth > most_depth)
+      refuse("values are nested too deeply", "write tables, lists and values");
+    toml::table table;
+    for (const auto& [key, value] : object.items())
+      add(value, key, depth, [&table, &key = key](auto&& v) { table.insert(key, std::move(v)); });
+    return table;
+  }
+  [[noreturn]] void refuse(std::string_view reason, std::string_view hint) const {
+    throw SpecError{fmt::format("{}: {}", origin_, reason), std::string{hint}};
+  }
+
+ private:
+  static constexpr int most_depth = 16;
+
+  [[nodiscard]] toml::array array_of(const Json& list, std::string_view key, int depth) const {
+    if (depth > most_depth)
+      refuse("values are nested too deeply", "write tables, lists and values");
+    toml::array array;
+    for (const Json& value : list)
+      add(value, key, depth, [&array](auto&& v) { array.push_back(std::move(v)); });
+    return array;
+  }
+  template <class Add>
+  void add(const Json& value, std::string_view key, int depth, const Add& to) const {
+    if (value.is_object())
+      to(table_of(value, depth + 1));
+    else if (value.is_array())
+      to(array_of(value, key, depth + 1));
+    else if (value.is_string())
+      to(value.get<std::string>());
+    else if (value.is_boolean())
+      to(value.get<bool>());
+    else if (value.is_number_integer() &&
+             (!value.is_number_unsigned() || value.get<std::uint64_t>() <= INT64_MAX))
+      to(value.get<std::int64_t>());
+    else if (value.is_number())
+      to(value.get<double>());
+    else
+      refuse(fmt::format("'{:.40}' has no value", key), "leave it out, or write a value");
+  }
+
+  std::string_view origin_;
+};
+
+}  // namespace
+
+// No TOML begins with a brace.
 RANKMESH_PRIVATE_API toml::table parse_toml(std::string_view text, std::string_view origin) {
+  if (const auto begin = text.find_first_not_of(" \t\r\n");
+      begin != std::string_view::npos && text[begin] == '{') {
+    const JsonReader reader{origin};
+    const JsonReader::Json object = JsonReader::Json::parse(text, nullptr, false);
+    if (object.is_discarded())
+      reader.refuse("the text is no JSON", "check its braces, quotes and commas");
+    return reader.table_of(object);
+  }
   try {
     return toml::parse(text);
   } catch (const toml::parse_error& error) {

@@ -48,7 +48,7 @@ void telling_others(detail::CallGuard& guard, const Call& call, std::uint64_t nu
     guard.throw_if_ended();  // the transport may have failed because of another member
     std::rethrow_exception(failure);
   };
-  waiter.wait(call, number, rethrow, {});
+  waiter.wait(call, number, rethrow, {}, {});
 }
 
 }  // namespace

@@ -34,6 +34,9 @@ inline rankmesh::ModelFigures figures(const Config& config, const Groups& groups
   rankmesh::ModelFigures model;
   model.layers = config.layers;
   model.hidden = model.kv_hidden = h;
+  model.heads = config.heads;
+  model.feed_forward = config.hidden();
+  model.experts = config.experts;
   model.sequence = config.context;
   model.batch = config.microbatch;
   model.microbatches = Share{config, groups}.microbatches;

@@ -7,6 +7,7 @@
 // - The bytes that the ranks send in a step, by their records, must be those that `meshinfo
 //   estimate` computes from the figures of the model. They are printed for the last step. With
 //   ZeRO-3, this holds for models that are so small that each weight is gathered once.
+// - The memory of each rank must be within 5 % of what `meshinfo search` predicts.
 #include <algorithm>
 #include <cstdio>
 #include <map>
@@ -15,6 +16,7 @@
 
 #include "../../examples/gpt/options.hpp"
 #include "estimated.hpp"
+#include "memory.hpp"
 #include "training.hpp"
 
 namespace {
@@ -97,10 +99,11 @@ bool is_right(const Named& named, MPI_Comm ranks, Config config, const std::stri
       failures += compare_with_estimate(named.layout, config, groups, trainer.model(), sent);
     most = largest(most, ranks);
     const bool falls = config.steps < 50 || last < first * 2 / 3;
-    failures += (most <= 1e-4 ? 0 : 1) + (falls ? 0 : 1);
+    const double memory = memory_difference(config, groups, text);
+    failures += (most <= 1e-4 ? 0 : 1) + (falls ? 0 : 1) + (memory <= 0.05 ? 0 : 1);
     if (mesh.rank() == rankmesh::Rank{0})
-      std::printf("%-26s %3d  %-26s  %7.4f  %7.4f  %8.1e%s%s%s\n", named.name, named.ranks,
-                  named.layout, first, last, most, bytes.c_str(),
+      std::printf("%-26s %3d  %-26s  %7.4f  %7.4f  %8.1e  %4.1f %%%s%s%s\n", named.name,
+                  named.ranks, named.layout, first, last, most, 100 * memory, bytes.c_str(),
                   most <= 1e-4 ? "" : "  FAILED: differs",
                   falls ? "" : "  FAILED: does not fall by a third");
   }
@@ -138,8 +141,9 @@ int run(const Options& options) {
     MPI_Bcast(losses.data(), static_cast<int>(losses.size()), MPI_DOUBLE,
               static_cast<int>(experts) / 2 % size, MPI_COMM_WORLD);
   if (rank == 0)
-    std::printf("%-26s ranks  %-26s  first and last loss  difference  bytes of a step\n", "mesh",
-                "layout");
+    std::printf(
+        "%-26s ranks  %-26s  first and last loss  differences, of memory  bytes of a step\n",
+        "mesh", "layout");
   for (int first = 0, count = 0; (count = that_fit(meshes, first, size)) > 0; first += count) {
     int mine = first, begin = 0;
     while (mine < first + count && rank >= begin + meshes[mine].ranks)

@@ -273,3 +273,19 @@ TEST_CASE("transfer --run: moves all elements and verifies them") {
   CHECK(few.status == 2);
   CHECK_CONTAINS(few.err, "the plan has 5 ranks, the group 4");
 }
+
+TEST_CASE("a job opens the mesh of the settings that search writes") {
+  const Scratch scratch;
+  for (const std::string file : {"best.toml", "best.json"}) {
+    const auto written = shell(scratch,
+                               "meshinfo search files/mixtral.json --machine H200 --devices 4 "
+                               "--memory 400GB --sequence 4096 --tokens-per-step 1Mi --fix pp=2 "
+                               "--settings " +
+                                   file);
+    REQUIRE(written.status == 0);
+    const auto shown = in_job(scratch, "show " + file);
+    CHECK(shown.err == "");
+    CHECK(shown.status == 0);
+    CHECK_CONTAINS(shown.out, "4 ranks");
+  }
+}

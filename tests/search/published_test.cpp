@@ -64,10 +64,9 @@ struct Batch {
                                                         of_time->settings, {of_time->seconds, {}})
                                .efficiency;
     if (of_memory == nullptr) return;
-    const Margins memory = published::search::calibrate(
-        published::cost_of(*of_memory), of_memory->settings, {{}, of_memory->bytes});
-    margins.reserve = memory.reserve;
-    margins.formula_error = memory.formula_error;
+    margins.reserve = published::search::calibrate(published::cost_of(*of_memory),
+                                                   of_memory->settings, {{}, of_memory->bytes})
+                          .reserve;
   }
 };
 

@@ -65,7 +65,8 @@ TEST_CASE("activations are those of Korthikanti et al. (2205.05198, table 2)") {
     // The embedding's mask is not part of a layer; nor are the layers in flight.
     const double masks = sbh / (settings.sequence_parallel ? settings.tp : 1);
     const CostModel cost = cost_of(gpt3(), 8, old_program());
-    return (cost.memory(settings).activations - masks) / 96 / sbh;
+    const DeviceMemory memory = cost.memory(settings);
+    return (memory.activations + memory.recomputed - masks) / 96 / sbh;
   };
   MeshSettings settings;
   CHECK(per_layer(settings) == doctest::Approx(34 + 5 * a * s / h));
@@ -256,9 +257,44 @@ TEST_CASE("calibration reproduces what was measured") {
   CHECK(cost.time(s).total() == doctest::Approx(*measured.seconds));
   CHECK(cost.memory(s).total() == doctest::Approx(*measured.bytes));
   CHECK_THROWS_AS((void)calibrate(cost, s, {1e-6, {}}), rankmesh::UsageError);
+  const DeviceMemory memory = cost_of(gpt3(), 512).memory(s);
+  const double states = memory.weights + memory.gradients + memory.optimizer;
+  CHECK(calibrate(cost, s, {{}, states}).reserve < 0);
+  CHECK_THROWS_WITH_AS((void)calibrate(cost, s, {{}, states - 1e9}),
+                       doctest::Contains("less than the"), rankmesh::UsageError);
 }
 
 TEST_CASE("orders that were measured") {
+  // BLOOM (bigscience, chronicles-prequel.md), 384 A100 in fp16 or bf16 with full recomputation. 70
+  // layers: TP4 PP12 at 153.7 TFLOP/s, TP8 PP12 at 128.9. 72 layers, TP8: PP1 ran out of memory,
+  // PP2 did not.
+  ModelFigures bloom = gpt3();
+  bloom.hidden = bloom.kv_hidden = 14336, bloom.heads = 64, bloom.feed_forward = 4 * 14336;
+  bloom.vocabulary = 250880;
+  const auto bloom_cost = [&](std::int64_t layers, const char* precision) {
+    bloom.layers = layers;
+    Software program = software("deepspeed", precision);
+    program.has_flash_attention = false;
+    return CostModel{bloom, device_figures("A100"), nodes_of_8(384), program, {}};
+  };
+  const MeshSettings tp4{.pp = 12,
+                         .dp = 8,
+                         .tp = 4,
+                         .micro_batch = 2,
+                         .microbatches = 128,
+                         .recompute = Recompute::full,
+                         .stages = StageKind::counted};
+  MeshSettings tp8 = tp4;
+  tp8.dp = 4, tp8.tp = 8, tp8.microbatches = 256;
+  const CostModel of_70 = bloom_cost(70, "bf16");
+  CHECK(of_70.time(tp4).total() < of_70.time(tp8).total());
+  const CostModel of_72 = bloom_cost(72, "fp16");
+  MeshSettings one_stage{.dp = 48, .tp = 8, .microbatches = 42, .recompute = Recompute::full};
+  MeshSettings two_stages = one_stage;
+  two_stages.pp = 2, two_stages.dp = 24, two_stages.microbatches = 84;
+  CHECK(of_72.judge(of_72.memory(one_stage)) == Fit::does_not_fit);
+  CHECK(of_72.judge(of_72.memory(two_stages)) != Fit::does_not_fit);
+
   // Llama 3 70B, 32 devices, fine-tuning: TP4 PP4, then TP4 PP8, then TP8 PP4 (Megatron-Bridge).
   ModelFigures model;
   model.layers = 80, model.hidden = 8192, model.heads = 64, model.kv_heads = 8;

@@ -76,3 +76,29 @@ TEST_CASE("every published layout plans") {
   }
   CHECK(files >= 6);
 }
+
+TEST_CASE("a file in JSON has the same keys, and a table of settings is the program's") {
+  const MeshSpec spec = MeshSpec::parse_toml(
+      " {\"mesh\": \"dp=2,tp=4\", \"world_size\": 8, \"given\": [\"8 GPUs\"],"
+      " \"settings\": {\"zero\": 1, \"layers\": [1, 2], \"rate\": 0.5, \"full\": true}}",
+      "x.json");
+  CHECK(spec.world_size() == 8);
+  CHECK(spec.provenance().given == std::vector<std::string>{"8 GPUs"});
+  CHECK(spec.plan().digest() == MeshSpec::parse("dp=2,tp=4").plan().digest());
+  const MeshSpec same =
+      MeshSpec::parse_toml("mesh = \"dp=2,tp=4\"\n[settings]\nzero = 1\n", "x.toml");
+  CHECK(same.plan().digest() == spec.plan().digest());
+  const auto refuses = [](const std::string& text, const char* why) {
+    CAPTURE(why);
+    CHECK_THROWS_WITH_AS((void)MeshSpec::parse_toml(text, "x.json"), doctest::Contains(why),
+                         SpecError);
+  };
+  refuses("{\"mesh\": \"tp=2\"", "x.json: the text is no JSON");
+  refuses("{\"mesh\": null}", "x.json: 'mesh' has no value");
+  refuses("{\"mesh\": \"tp=2\", \"mseh\": 1}", "x.json: unknown key 'mseh'");
+  refuses("{\"mesh\": \"tp=2\", \"world_size\": 18446744073709551615}", "must be a whole number");
+  refuses("{\"mesh\": \"tp=2\", \"given\": " + std::string(40, '[') + std::string(40, ']') + "}",
+          "nested too deeply");
+  refuses("{\"mesh\": \"tp=2\", \"settings\": 1}", "'settings' must be a table");
+  refuses("{\"mesh\": \"x.json\"}", "not another file");
+}

@@ -51,7 +51,7 @@ void MeshArguments::add_to(CLI::App& command) {
   command
       .add_option("MESH", mesh,
                   "a mesh string, a preset (meshinfo presets lists them) or a path "
-                  "ending in .toml; if left out, $RANKMESH")
+                  "ending in .toml or .json; if left out, $RANKMESH")
       ->type_name("MESH")
       ->envname("RANKMESH");
   add_number(command, "--world-size", "number of ranks, if the mesh leaves it open (auto)",
@@ -76,7 +76,8 @@ void sort_words(MeshArguments& mesh, std::vector<std::string>& rest) {
   rest.clear();
   mesh.mesh.clear();
   for (std::string& word : words) {
-    const bool is_mesh = word.find('=') != std::string::npos || word.ends_with(".toml");
+    const bool is_mesh =
+        word.find('=') != std::string::npos || word.ends_with(".toml") || word.ends_with(".json");
     if (is_mesh && !mesh.mesh.empty())
       throw UsageError{fmt::format("'{}' and '{}' are both meshes", mesh.mesh, word), "give one"};
     if (is_mesh)

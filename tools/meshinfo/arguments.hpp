@@ -47,8 +47,8 @@ struct MeshArguments {
   [[nodiscard]] rankmesh::MeshSpec spec() const;
 };
 
-// Sorts words that may come in any order: one that has '=' or ends in .toml is the mesh, and the
-// others are `rest`. If none is the mesh, the environment variable RANKMESH gives the mesh.
+// Sorts words that may come in any order: one that has '=' or ends in .toml or .json is the mesh,
+// and the others are `rest`. If none is the mesh, the environment variable RANKMESH gives the mesh.
 // @throws UsageError if two words are meshes.
 void sort_words(MeshArguments& mesh, std::vector<std::string>& rest);
 

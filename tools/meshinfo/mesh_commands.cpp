@@ -298,7 +298,8 @@ void add_diff(CLI::App& app, Program& program) {
       app, program, "diff", "the differences between two meshes; exit status 1 if there are any",
       diff);
   for (auto [name, to] : {std::pair{"A", &options.a}, std::pair{"B", &options.b}})
-    add_word(command, name, *to, "MESH", "a mesh string, a preset or a path ending in .toml")
+    add_word(command, name, *to, "MESH",
+             "a mesh string, a preset or a path ending in .toml or .json")
         ->required();
   add_number(command, "--world-size", "number of ranks, if a mesh leaves it open (auto)",
              options.mesh.world_size);

@@ -47,9 +47,9 @@ bool OutputOptions::is_on_terminal() const {
   return path.empty() && terminal_columns(Stream::output).has_value();
 }
 
-std::size_t OutputOptions::width() const {
-  if (is_wide || !path.empty()) return SIZE_MAX;
-  return terminal_columns(Stream::output).value_or(SIZE_MAX);
+std::size_t OutputOptions::width(std::size_t usual) const {
+  if (is_wide) return SIZE_MAX;
+  return path.empty() ? terminal_columns(Stream::output).value_or(usual) : usual;
 }
 
 void OutputOptions::add_short_formats_to(CLI::App& command) {
@@ -147,8 +147,8 @@ void write_file(const std::string& path, std::string_view text) {
   output.finish();
 }
 
-void print(const rankmesh::report::Document& document, const OutputOptions& options,
-           Output& output) {
+void print(const rankmesh::report::Document& document, const OutputOptions& options, Output& output,
+           std::size_t usual_width) {
   Progress progress{!options.is_on_terminal()};
   std::int64_t written = 0;
   const auto write = [&](std::string_view text) {
@@ -158,7 +158,7 @@ void print(const rankmesh::report::Document& document, const OutputOptions& opti
       progress.show(fmt::format("{} written", bytes_text(written)));
   };
   rankmesh::report::write(document, options.chosen_format(), write,
-                          {options.colour(), options.width()});
+                          {options.colour(), options.width(usual_width)});
   output.finish();
   if (progress.seconds() >= long_time)
     progress.finish(fmt::format("{} written to {} in {}", bytes_text(written),
@@ -166,9 +166,10 @@ void print(const rankmesh::report::Document& document, const OutputOptions& opti
                                 duration_text(progress.seconds())));
 }
 
-void print(const rankmesh::report::Document& document, const OutputOptions& options) {
+void print(const rankmesh::report::Document& document, const OutputOptions& options,
+           std::size_t usual_width) {
   Output output{options.path};
-  print(document, options, output);
+  print(document, options, output, usual_width);
 }
 
 }  // namespace meshinfo

@@ -39,7 +39,8 @@ struct OutputOptions {
   // Whether the output goes to the terminal of the user.
   [[nodiscard]] bool is_on_terminal() const;
   // Returns the columns of the terminal that the text goes to; SIZE_MAX if it goes elsewhere.
-  [[nodiscard]] std::size_t width() const;
+  // @param usual  the width of texts that no terminal shows.
+  [[nodiscard]] std::size_t width(std::size_t usual = SIZE_MAX) const;
 };
 
 // The file or the standard output that a report goes to. A closed pipe ends the program quietly
@@ -68,8 +69,10 @@ void write_file(const std::string& path, std::string_view text);
 
 // Writes the document in the chosen form. If this takes more than a second, the amount is shown on
 // the user's terminal, unless the output goes there.
-void print(const rankmesh::report::Document& document, const OutputOptions& options);
+// @param usual_width  the width of texts that no terminal shows.
 void print(const rankmesh::report::Document& document, const OutputOptions& options,
-           Output& output);
+           std::size_t usual_width = SIZE_MAX);
+void print(const rankmesh::report::Document& document, const OutputOptions& options, Output& output,
+           std::size_t usual_width = SIZE_MAX);
 
 }  // namespace meshinfo

@@ -105,7 +105,8 @@ class CallDispatcher final : private Waiter {
 
  private:
   void wait(const Call& call, std::uint64_t number, const std::function<bool()>& done,
-            const std::function<std::vector<std::int64_t>()>& awaited) override;
+            const std::function<std::vector<std::int64_t>()>& awaited,
+            const std::function<bool()>& may_give_up) override;
   void poll(WaitPoint point, const std::function<bool()>& done);
   /// Polls, and marks the group as broken if the wait fails.
   void await(WaitPoint point, const std::function<bool()>& done);

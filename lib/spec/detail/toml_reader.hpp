@@ -16,8 +16,10 @@
 
 namespace rankmesh::detail {
 
-/// Reads the text of a TOML file.
-/// @throws SpecError with the line and the reason if the syntax is wrong.
+/// Reads the text of a TOML file, or of a file in JSON with the same keys, whose text begins with a
+/// brace.
+/// @throws SpecError with the line and the reason if the syntax is wrong. Lines of JSON are not
+/// known.
 RANKMESH_API toml::table parse_toml(std::string_view text, std::string_view origin);
 
 /// Reads one table of a mesh file by type. A value of another type is an error at its line.

@@ -136,6 +136,14 @@ class RANKMESH_API ShmTransport final : public RoutedTransport, public detail::C
     shm::Finding::State state;
     std::string text;
   };
+  // Whether the next step of the group belongs to this operation, which only lets members meet.
+  [[nodiscard]] bool is_meeting(const shm::Progress& progress) const {
+    return progress.algorithm == &shm::meeting && engine_.is_oldest(progress);
+  }
+  [[nodiscard]] bool may_give_up(const shm::Progress& progress);
+  bool is_written() const;
+  template <class Compose>
+  void write_finding(const std::vector<Rank>& missing, Compose&& compose);
   [[nodiscard]] Found compare() const;
   [[nodiscard]] detail::BlockCounts counts_at(std::uint64_t step) const;
   [[nodiscard]] std::string call_text(std::size_t member, std::uint64_t step,
@@ -149,6 +157,7 @@ class RANKMESH_API ShmTransport final : public RoutedTransport, public detail::C
   int pauses_;
   int polls_ = 0;
   bool has_thrown_ = false;  // what ended the group early
+  bool is_writing_ = false;  // this rank has decided that it gives up, and will say why
 };
 
 }  // namespace rankmesh
