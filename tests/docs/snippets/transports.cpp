@@ -21,7 +21,9 @@ struct Exchange : rankmesh::Pending {
 };
 class SocketsTransport final : public rankmesh::Transport {
   [[nodiscard]] bool supports(const rankmesh::Call&) const override { return true; }
+// clang-format off: an indented snippet is one of a function
 // snippet: start
+// clang-format on
   std::shared_ptr<Connections> connections_;
 };
 }  // namespace sockets
