@@ -21,9 +21,10 @@ struct Exchange : rankmesh::Pending {
 };
 class SocketsTransport final : public rankmesh::Transport {
   [[nodiscard]] bool supports(const rankmesh::Call&) const override { return true; }
-// clang-format off: an indented snippet is one of a function
+  // An indented snippet would be one of a function.
+  // clang-format off
 // snippet: start
-// clang-format on
+  // clang-format on
   std::shared_ptr<Connections> connections_;
 };
 }  // namespace sockets
