@@ -80,6 +80,12 @@ std::int64_t elements_per_row(const GroupCoordinator& group, const NamedRows& a,
            fmt::format("{} has {} elements for {} rows, {} has {} for {}", a.name, a.buffer.count,
                        a.rows, b.name, b.buffer.count, b.rows),
            "give both arrays the same number of elements per row");
+  if (a.buffer.type != b.buffer.type || a.buffer.kind != b.buffer.kind)
+    refuse(group,
+           fmt::format("{} is {} in {} memory, {} is {} in {} memory", a.name,
+                       to_string(a.buffer.type), to_string(a.buffer.kind), b.name,
+                       to_string(b.buffer.type), to_string(b.buffer.kind)),
+           "use the same type and the same kind of memory for both");
   if (overlap(a.buffer, b.buffer))
     refuse(group, fmt::format("{} and {} overlap", a.name, b.name), "use separate memory");
   const DataType type = a.buffer.type;
@@ -238,6 +244,9 @@ auto ExpertDispatcher::State::combine_step(StepMemory& memory, const ExpertRoute
            fmt::format("{} weights for {} tokens and top-{}", weights.count, route.tokens_,
                        route.top_k_),
            "pass one weight per choice, in the same kind of memory as the rows");
+  if (weights.type != DataType::float32 && weights.type != rows.type)
+    refuse(group, fmt::format("the weights are {}", to_string(weights.type)),
+           "pass weights of the type float32, or of the type of the rows");
   const Lists of_route = lists(route, rows.kind);
   RowExchange exchange = send_back(memory, route, rows, h, stream);
   const WeightedSum sum{.to = out.data,

@@ -18,6 +18,7 @@
 #include "detail/job_facts.hpp"
 #include "detail/launcher_hint.hpp"
 #include "detail/local_plan.hpp"
+#include "detail/open_loss_link.hpp"
 #include "detail/open_record.hpp"
 #include "detail/state.hpp"
 #include "rankmesh/group/detail/group_access.hpp"
@@ -56,11 +57,6 @@ std::shared_ptr<ControlPlane> make_control(const mpi::CommunicatorView& world, L
   // ranks first wait for each other with a deadline. Afterwards the program may receive any message
   // on its communicator.
   gather_facts(*control, local.devices, options.reorder);
-  if (options.survive && control->placement.node_count() > 1)
-    throw UnsupportedError{
-        fmt::format("the mesh {} may not survive lost ranks, because it spans {} nodes",
-                    description, control->placement.node_count()),
-        "leave MeshOptions::survive empty, or open the mesh on one node"};
   const auto create = [&] {
     return create_bounded(*control, control->losses_before, [world, reorder = options.reorder] {
       return communicator_of_mesh(world, reorder);
@@ -190,17 +186,21 @@ std::shared_ptr<MeshRuntime> make_runtime(const std::shared_ptr<ControlPlane>& c
   return runtime;
 }
 
-// Begins to watch for losses, if the mesh may survive.
+// Begins to watch for losses, if the mesh may survive. Collective over the mesh.
 void watch_losses(ControlPlane& control, const MeshOptions& options, const std::string& description,
-                  std::optional<std::int64_t> step) {
+                  const std::shared_ptr<const MeshPlan>& plan, std::optional<std::int64_t> step) {
   if (!options.survive) return;
-  const auto ranks = static_cast<std::size_t>(control.comm().size());
-  if (control.board().ranks().size() != ranks)
+  if (control.board().ranks() != ranks_of_node(control))
     throw UnsupportedError{
-        fmt::format("the mesh {} may not survive lost ranks, because its ranks share no memory",
+        fmt::format("the mesh {} may not survive lost ranks, because the ranks of a node share no "
+                    "memory",
                     description),
         "the log says why they cannot: correct that, or leave MeshOptions::survive empty"};
-  control.losses = LossWatch::create(control.shared_board(), control.names, description, step);
+  std::unique_ptr<LossLink> link;
+  if (control.placement.node_count() > 1)
+    link = open_loss_link(control, *options.survive, description, plan);
+  control.losses =
+      LossWatch::create(control.shared_board(), control.names, description, step, std::move(link));
 }
 
 // Opens the parts of a mesh, in the order of MeshState. Collective over the mesh; blocks.
@@ -213,7 +213,8 @@ std::unique_ptr<MeshState> make_state(LocalPlan local, MeshOptions options,
       open_record(*control, plan, description, local.settings, names_of_transports(options)));
   relate_clocks(*control);
   auto shared = share_memory(control, plan, local.settings, options.survive.has_value());
-  watch_losses(*control, options, description, next == nullptr ? std::nullopt : next->step);
+  watch_losses(*control, options, description, local.plan,
+               next == nullptr ? std::nullopt : next->step);
   warn_of_misspelt(*control);
   warn_of_other_machine(*control, *local.routes);
   ConnectionPlan wanted = plan_connections(plan, *control);

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "rankmesh/base/buffer.hpp"
+#include "rankmesh/base/memory.hpp"
 #include "rankmesh/base/stream_ref.hpp"
 #include "rankmesh/exchange/expert_map.hpp"
 #include "rankmesh/export.hpp"
@@ -27,9 +27,8 @@ class RoutePlanner;
 /// Memory of weights for rows: the weights are float, or of the type of the rows.
 template <class Weights, class Rows>
 concept WeightsFor =
-    Memory<Weights> &&
-    (std::same_as<std::remove_cv_t<ElementOf<Weights>>, float> ||
-     std::same_as<std::remove_cv_t<ElementOf<Weights>>, std::remove_cv_t<ElementOf<Rows>>>);
+    Memory<Weights> && (rankmesh::detail::SameElements<Weights, std::span<float>> ||
+                        rankmesh::detail::SameElements<Weights, Rows>);
 
 /// The options of an ExpertDispatcher. They must be the same on all members.
 struct ExpertDispatcherOptions {
@@ -163,9 +162,9 @@ class RANKMESH_API ExpertDispatcher {
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   void dispatch(const ExpertRoute& route, In&& tokens, Out&& rows, StreamRef stream = {}) {
-    const auto in = buffer_of(tokens);
+    const auto in = rankmesh::detail::row_major_buffer_of(tokens);
     dispatch(route, ConstBuffer{in.data, in.count, in.type, in.kind}, false,
-             Buffer{buffer_of(rows)}, stream);
+             Buffer{rankmesh::detail::row_major_buffer_of(rows)}, stream);
   }
   /// Starts dispatch() on host memory; returns a Work. The route, `tokens` and `rows` must stay
   /// valid until the Work is complete, and `tokens` must not change. Several operations may be in
@@ -177,9 +176,9 @@ class RANKMESH_API ExpertDispatcher {
   [[nodiscard]] Work dispatch_async(const ExpertRoute& route, In&& tokens, Out&& rows) {
     static_assert(rankmesh::detail::is_borrowed<In> && rankmesh::detail::is_borrowed<Out>,
                   "the tokens and the rows need variables that stay valid until wait()");
-    const auto in = buffer_of(tokens);
+    const auto in = rankmesh::detail::row_major_buffer_of(tokens);
     return start_dispatch(route, ConstBuffer{in.data, in.count, in.type, in.kind},
-                          Buffer{buffer_of(rows)});
+                          Buffer{rankmesh::detail::row_major_buffer_of(rows)});
   }
   /// Sends a separate row for each choice. The shape of `choices` is T x k x H. Use this function
   /// to send the gradients of the experts' results (weight x gradient of `out`), or to send the
@@ -187,9 +186,9 @@ class RANKMESH_API ExpertDispatcher {
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   void dispatch_choices(const ExpertRoute& route, In&& choices, Out&& rows, StreamRef stream = {}) {
-    const auto in = buffer_of(choices);
-    dispatch(route, ConstBuffer{in.data, in.count, in.type, in.kind}, true, Buffer{buffer_of(rows)},
-             stream);
+    const auto in = rankmesh::detail::row_major_buffer_of(choices);
+    dispatch(route, ConstBuffer{in.data, in.count, in.type, in.kind}, true,
+             Buffer{rankmesh::detail::row_major_buffer_of(rows)}, stream);
   }
   /// Returns the experts' results from `rows` (route.rows() x H) to the ranks of the tokens, and
   /// sums them in `out` (T x H). The row out[t] is the sum of weights[t, j] times the result of
@@ -204,10 +203,11 @@ class RANKMESH_API ExpertDispatcher {
   void combine(const ExpertRoute& route, In&& rows, const Weights& weights, Out&& out,
                StreamRef stream = {}) {
     static_assert(WeightsFor<const Weights&, In>, "weights are float, or of the type of the rows");
-    const auto in = buffer_of(rows);
-    const auto w = buffer_of(weights);
+    const auto in = rankmesh::detail::row_major_buffer_of(rows);
+    const auto w = rankmesh::detail::row_major_buffer_of(weights);
     combine(route, ConstBuffer{in.data, in.count, in.type, in.kind},
-            ConstBuffer{w.data, w.count, w.type, w.kind}, Buffer{buffer_of(out)}, stream);
+            ConstBuffer{w.data, w.count, w.type, w.kind},
+            Buffer{rankmesh::detail::row_major_buffer_of(out)}, stream);
   }
   /// Starts combine() on host memory; returns a Work. The route, `rows` and `out` must stay valid
   /// until the Work is complete, and `rows` must not change. The weights are copied.
@@ -218,10 +218,11 @@ class RANKMESH_API ExpertDispatcher {
     static_assert(WeightsFor<const Weights&, In>, "weights are float, or of the type of the rows");
     static_assert(rankmesh::detail::is_borrowed<In> && rankmesh::detail::is_borrowed<Out>,
                   "the rows and the result need variables that stay valid until wait()");
-    const auto in = buffer_of(rows);
-    const auto w = buffer_of(weights);
+    const auto in = rankmesh::detail::row_major_buffer_of(rows);
+    const auto w = rankmesh::detail::row_major_buffer_of(weights);
     return start_combine(route, ConstBuffer{in.data, in.count, in.type, in.kind},
-                         ConstBuffer{w.data, w.count, w.type, w.kind}, Buffer{buffer_of(out)});
+                         ConstBuffer{w.data, w.count, w.type, w.kind},
+                         Buffer{rankmesh::detail::row_major_buffer_of(out)});
   }
   /// Returns a row of `rows` (route.rows() x H) for each choice. This function is the inverse of
   /// dispatch_choices(), and does the same as combine() without the sum. The shape of `choices` is
@@ -233,9 +234,9 @@ class RANKMESH_API ExpertDispatcher {
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   void collect_choices(const ExpertRoute& route, In&& rows, Out&& choices, StreamRef stream = {}) {
-    const auto in = buffer_of(rows);
-    collect(route, ConstBuffer{in.data, in.count, in.type, in.kind}, Buffer{buffer_of(choices)},
-            stream);
+    const auto in = rankmesh::detail::row_major_buffer_of(rows);
+    collect(route, ConstBuffer{in.data, in.count, in.type, in.kind},
+            Buffer{rankmesh::detail::row_major_buffer_of(choices)}, stream);
   }
 
   /// Allocates the scratch memory that `route` needs for rows of `row_bytes` bytes. dispatch(),

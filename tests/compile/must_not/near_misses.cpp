@@ -22,6 +22,13 @@ struct Particle {
   int cell;
 };
 enum class Colour { red, green };
+struct Field {  // of another library
+  std::vector<float> cells;
+};
+struct FieldView {
+  float* data_handle() const;
+  int size;
+};
 
 void use(Mesh& mesh, std::vector<float> values, const std::vector<float>& constant) {
   GroupCoordinator& tp = mesh["tp"];
@@ -373,5 +380,20 @@ void use(Mesh& mesh, std::vector<float> values, const std::vector<float>& consta
 // case 94: no output of all_gather: a list in braces is no output
 #if CASE == 94
   tp.all_gather(values, {});
+#endif
+// case 110: an array of another library: include its header of rankmesh/adapt/
+#if CASE == 110
+  Field field;
+  tp.all_reduce(field);
+#endif
+// case 111: such an array as an output: specialise rankmesh::MemoryOf
+#if CASE == 111
+  Field field;
+  tp.all_gather(values, field);
+#endif
+// case 112: a view of another library: specialise rankmesh::MemoryOf
+#if CASE == 112
+  FieldView view{};
+  tp.broadcast(view, 0);
 #endif
 }

@@ -40,6 +40,9 @@ AnyResult refuse() {
       "std::vector<bool> packs its values into bits: use std::vector<char> or std::array<bool, n>");
   static_assert(miss != Miss::not_contiguous,
                 "the elements must be contiguous: use std::vector, std::array or std::span");
+  static_assert(miss != Miss::not_described,
+                "this type is not described: include its header of rankmesh/adapt/, specialise "
+                "rankmesh::MemoryOf, or pass std::span{pointer, n}");
   static_assert(miss != Miss::not_copyable,
                 "the elements must be trivially copyable: flatten them into one std::vector, or "
                 "use rankmesh::exchange::all_gather_objects and its kin");

@@ -40,7 +40,7 @@ class AllGather : public detail::OperationForms<Operation::all_gather> {
   /// Concatenates values in host memory, and returns the result.
   template <HostMemory In>
   [[nodiscard]] Returned<In> all_gather(In&& in) {
-    return detail::returned<In>(detail::elements(in) * issuer().size(),
+    return detail::returned<In>(detail::elements_of(in) * issuer().size(),
                                 [&](auto out) { all_gather(in, out); });
   }
   /// Returns one value of each member.
@@ -89,7 +89,7 @@ class AllGather : public detail::OperationForms<Operation::all_gather> {
   template <class In>
   std::vector<std::int64_t> counts_of(const In& in, detail::UserFunction function) {
     const detail::CalledBy by{issuer(), function};
-    return all_gather(static_cast<std::int64_t>(detail::elements(in)));
+    return all_gather(static_cast<std::int64_t>(detail::elements_of(in)));
   }
   /// @endcond
 

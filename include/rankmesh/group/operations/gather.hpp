@@ -43,7 +43,7 @@ class Gather : public detail::OperationForms<Operation::gather> {
   template <HostMemory In>
   [[nodiscard]] Returned<In> gather(In&& in, RankInGroup root) {
     const std::size_t all = issuer().self() == root ? issuer().size() : 0;
-    return detail::returned<In>(all * detail::elements(in),
+    return detail::returned<In>(all * detail::elements_of(in),
                                 [&](auto out) { gather(in, out, root); });
   }
   /// Returns one value of each member at the root, and an empty vector on all other members.
