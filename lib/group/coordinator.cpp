@@ -143,10 +143,11 @@ void GroupAccess::run(GroupCoordinator& group, const Call& call) {
   own.name_index = group.name_index_;
   group.dispatcher_->run(own);
 }
-Work GroupAccess::start(GroupCoordinator& group, const Call& call, std::shared_ptr<void> kept) {
+Work GroupAccess::start(GroupCoordinator& group, const Call& call, std::shared_ptr<void> kept,
+                        std::function<void()> finish) {
   Call own = call;
   own.name_index = group.name_index_;
-  return group.dispatcher_->start(own, std::move(kept));
+  return group.dispatcher_->start(own, std::move(kept), std::move(finish));
 }
 Work GroupAccess::start(GroupCoordinator& group, const SequenceDescription& description,
                         std::unique_ptr<MessageSequence> sequence) {

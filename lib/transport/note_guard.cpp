@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "detail/group_messages.hpp"
-#include "rankmesh/transport/mpi_transport.hpp"
+#include "transport/detail/mpi_transport.hpp"
 
 namespace rankmesh::detail {
 

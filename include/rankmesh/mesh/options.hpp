@@ -12,7 +12,6 @@
 #include "rankmesh/base/log.hpp"
 #include "rankmesh/layout/group_options.hpp"
 #include "rankmesh/layout/shrink.hpp"
-#include "rankmesh/transport/mpi_transport.hpp"
 #include "rankmesh/transport/transport_factory.hpp"
 
 namespace rankmesh {
@@ -114,7 +113,7 @@ struct MeshOptions {
   /// the waits for it with a PeerError.
   std::optional<Survival> survive{};
   /// The largest count that is passed to an MPI function. Tests set a small value.
-  std::int64_t largest_count = MpiTransport::default_largest_count;
+  std::int64_t largest_count = std::int64_t{1} << 30;
 };
 
 }  // namespace rankmesh

@@ -39,7 +39,7 @@ class RANKMESH_API CallIssuer {
   /// @param kept  An object that stays alive until the operation is complete.
   [[nodiscard]] Work start_any(const Call& call, std::shared_ptr<void> kept);
 
-  /// Returns the size in bytes of a message that has arrived; see Transport::arrived().
+  /// Returns the size in bytes of a message that has arrived, if it is known.
   [[nodiscard]] std::optional<std::int64_t> arrived(RankInGroup from, int tag);
   /// Throws UsageError unless a function gets one count per member.
   void require_blocks(const char* function, std::size_t blocks) const;

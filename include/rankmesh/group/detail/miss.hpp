@@ -102,11 +102,12 @@ struct Braces {
   template <class... T>
   Braces(T&&...);
 };
-/// What a wrong call passes if its output is a list in braces. Nothing else converts to it.
-struct BracesForOutput {
-  BracesForOutput();
+/// What a wrong call passes if an argument behind the first one is a list in braces. Nothing else
+/// converts to it.
+struct BracesInside {
+  BracesInside();
   template <class T>
-  BracesForOutput(std::initializer_list<T>);
+  BracesInside(std::initializer_list<T>);
 };
 
 // Questions about one argument.
@@ -174,7 +175,9 @@ consteval Miss miss_of() {
   using Fourth = At<3, A...>;
   constexpr std::size_t buffers = Memory<First> + Memory<Second>;
   if (std::is_same_v<Plain<First>, Braces>) return Miss::no_values;
-  if (std::is_same_v<Plain<Second>, BracesForOutput>) return Miss::braces_output;
+  if (std::is_same_v<Plain<Second>, BracesInside>)
+    return called.has_counts && Memory<Third> && !CountsOrBlocks<Third> ? Miss::blocks_early
+                                                                        : Miss::braces_output;
   if (DataPointer<First>) return Miss::pointer;
   if (is_smart_pointer<Plain<First>>) return Miss::smart_pointer;
   if ((std::is_same_v<Plain<A>, Rank> || ...)) return Miss::world_rank;

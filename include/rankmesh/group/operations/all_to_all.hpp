@@ -75,6 +75,10 @@ class AllToAll : public detail::OperationForms<Operation::all_to_all> {
 
   RANKMESH_REFUSE_OTHERS(AllToAll, all_to_all)
   RANKMESH_REFUSE_OTHERS(AllToAll, all_to_all_v)
+  RANKMESH_REFUSE_BRACES(AllToAll, all_to_all, 0)
+  RANKMESH_REFUSE_BRACES(AllToAll, all_to_all_async, 0)
+  RANKMESH_REFUSE_BRACES_OF_V(AllToAll, all_to_all_v)
+  RANKMESH_REFUSE_BRACES_OF_V(AllToAll, all_to_all_v_async)
 
  private:
   // The later check of the call counts units. It would therefore accept blocks that divide a

@@ -107,6 +107,8 @@ class ReduceScatter : public detail::OperationForms<Operation::reduce_scatter> {
 
   RANKMESH_REFUSE_OTHERS(ReduceScatter, reduce_scatter)
   RANKMESH_REFUSE_OTHERS(ReduceScatter, reduce_scatter_v)
+  RANKMESH_REFUSE_BRACES_OF_V(ReduceScatter, reduce_scatter_v)
+  RANKMESH_REFUSE_BRACES_OF_V(ReduceScatter, reduce_scatter_v_async)
 };
 
 }  // namespace rankmesh

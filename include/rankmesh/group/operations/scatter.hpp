@@ -90,6 +90,8 @@ class Scatter : public detail::OperationForms<Operation::scatter> {
 
   RANKMESH_REFUSE_OTHERS(Scatter, scatter)
   RANKMESH_REFUSE_OTHERS(Scatter, scatter_v)
+  RANKMESH_REFUSE_BRACES_OF_V(Scatter, scatter_v)
+  RANKMESH_REFUSE_BRACES_OF_V(Scatter, scatter_v_async)
 
  private:
   // Returns the root's sizes on all members.
