@@ -29,7 +29,7 @@ namespace {
 
 int repeats = 10'000;
 
-class NullTransport final : public Transport {
+class NullTransport final : public RoutedTransport {
  public:
   explicit NullTransport(std::string_view name) : name_{name} {}
   [[nodiscard]] record::Carrier carrier() const override { return record::Carrier::mpi; }
@@ -43,7 +43,7 @@ class NullTransport final : public Transport {
   std::string_view name_;
 };
 
-std::unique_ptr<Transport> shared_memory_of_one(const detail::Recording& recording) {
+std::unique_ptr<RoutedTransport> shared_memory_of_one(const detail::Recording& recording) {
   static std::vector<std::byte> memory(shm::Area::size(4096) + shm::line);
   const auto address = reinterpret_cast<std::uintptr_t>(memory.data());
   ShmTransport::Place place;

@@ -37,12 +37,16 @@ test    groff-base           groff-base           groff
 test    iproute2             iproute              iproute2
 test    util-linux           util-linux           util-linux
 test    libhwloc-dev         hwloc-devel          hwloc
+test    libeigen3-dev        eigen3-devel         eigen
+test    libxtensor-dev       xtensor-devel        xtensor
 test    libgloo-dev          gloo-devel           -
 test    libfftw3-dev         fftw-devel           fftw
 test    libfftw3-mpi-dev     fftw-openmpi-devel   fftw-openmpi
 test    mandoc               mandoc               mandoc
 test    zsh                  zsh                  zsh
 all     chromium             chromium             chromium
+all     libthrust-dev        -                    -
+all     libtorch-dev         -                    -
 docs    doxygen              doxygen              doxygen
 docs    furo                 python3-furo         python-sphinx-furo
 docs    python3-myst-parser  python3-myst-parser  python-myst-parser

@@ -23,8 +23,8 @@ LAYERS = {  # in the order of the site
     "transport": "Transports"}
 CLASSES = ("class", "struct", "union")
 # Headers that the public ones include, but whose names no program uses.
-INTERNAL = ("wait/", "base/published_text.hpp", "device/device_batch.hpp", "layout/divider.hpp", "transport/local_transport.hpp",
-            "transport/mpi_transport.hpp", "transport/shared_segment.hpp")
+INTERNAL = ("wait/", "base/published_text.hpp", "device/device_batch.hpp", "layout/divider.hpp",
+            "transport/shared_segment.hpp")
 
 
 def is_public(element):

@@ -3,8 +3,6 @@
 
 #include <charconv>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <limits>
 #include <map>
 #include <system_error>
@@ -13,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "base/detail/launched.hpp"
+#include "rankmesh/base/detail/read_file.hpp"
 #include "rankmesh/base/settings.hpp"
 
 namespace rankmesh {
@@ -87,8 +86,7 @@ std::string hint_for(const VariableReader& read, std::string_view mpi_library) {
 
 // Returns the environment with which a process was started.
 std::string environment_of(const std::string& process) {
-  std::ifstream file{"/proc/" + process + "/environ", std::ios::binary};
-  return {std::istreambuf_iterator<char>{file}, {}};
+  return detail::read_file("/proc/" + process + "/environ").value_or("");  // it may end meanwhile
 }
 
 // Variables that are set to an empty text count as not set.
@@ -126,22 +124,30 @@ std::int64_t all_on_this_node() {
   return 0;
 }
 
+// Returns the launcher of a process, which is its parent, or the parent of the guard around it.
+std::int64_t launcher_of(const detail::ProcessStat& stat) {
+  const auto parent = detail::read_process_stat(std::to_string(stat.parent));
+  return parent && parent->name == "rankmesh-guard" ? parent->parent : stat.parent;
+}
+
 }  // namespace
 
 std::map<std::int64_t, detail::ProcessState> detail::states_of_launched() {
   std::map<std::int64_t, ProcessState> states;
   const auto self = read_process_stat("self");
+  const std::int64_t launcher = self ? launcher_of(*self) : 0;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator{"/proc", error}) {
     const std::string process = entry.path().filename();
     if (!self || process.front() < '0' || process.front() > '9') continue;
     const auto stat = read_process_stat(process);
-    if (!stat || stat->parent != self->parent) continue;
+    if (!stat || stat->name == "rankmesh-guard" || launcher_of(*stat) != launcher) continue;
     const std::string start = environment_of(process);
     if (const auto rank = launched_as([&](const char* name) { return variable_in(start, name); }))
       states[*rank] = stat->state;
   }
-  if (states.size() > 1)  // otherwise scripts may stand between the launcher and the ranks
+  // Without guards, scripts may stand between the launcher and the ranks.
+  if (states.size() > 1 || (self && launcher != self->parent))
     for (std::int64_t rank = 0; rank < all_on_this_node(); ++rank)
       states.try_emplace(rank, ProcessState::ended);
   return states;
@@ -191,6 +197,29 @@ std::optional<LauncherMismatch> srun_without_pmix(std::string_view mpi_library,
 
 std::optional<LauncherMismatch> srun_without_pmix(std::string_view mpi_library) {
   return srun_without_pmix(mpi_library, own_variable);
+}
+
+std::optional<LauncherMismatch> end_by_death(std::string_view mpi_library,
+                                             const VariableReader& read) {
+  const auto is_on = [&](const char* name) {
+    const std::string value = read(name).value_or("0");
+    return value != "0" && value != "false";
+  };
+  if (!claim_of(read)) return std::nullopt;
+  const bool is_open_mpi_4 = mpi_library.starts_with("Open MPI v4");
+  const bool is_guarded = read("RANKMESH_GUARD").has_value();
+  if (is_open_mpi_4 && is_on("OMPI_MCA_orte_enable_recovery")) return std::nullopt;
+  if (is_guarded && (!is_open_mpi_4 || is_on("OMPI_MCA_orte_allowed_exit_without_sync")))
+    return std::nullopt;
+  return LauncherMismatch{
+      is_guarded ? "mpirun ends the job when a rank ends without MPI_Finalize"
+                 : "the launcher ends the job when a rank dies",
+      fmt::format("start it with mpirun {}-n ... rankmesh-guard PROGRAM",
+                  is_open_mpi_4 ? "--mca orte_allowed_exit_without_sync 1 " : "")};
+}
+
+std::optional<LauncherMismatch> end_by_death(std::string_view mpi_library) {
+  return end_by_death(mpi_library, own_variable);
 }
 
 // SLURM_PROCID is not sufficient, because batch scripts have it too. An interactive shell of Slurm

@@ -74,11 +74,7 @@ void Bucket::add_part(const Part& part) {
   if (added_count_ * static_cast<std::int64_t>(size_of(part.in.type)) >= options_.bytes) flush();
 }
 
-void Bucket::add_buffer(const Buffer& buffer) {
-  add_part({buffer.as_input(), buffer, /*is_divided=*/false});
-}
-
-void Bucket::add_buffers(const ConstBuffer& values, const Buffer& mine) {
+void Bucket::add_divided(const ConstBuffer& values, const Buffer& mine) {
   life_.require("Bucket");
   const Slice slice{values.count, group_};
   if (mine.count != slice.size())
@@ -87,6 +83,14 @@ void Bucket::add_buffers(const ConstBuffer& values, const Buffer& mine) {
                     "memory for it has {}",
                     group_.name(), values.count, slice.size(), mine.count),
         "pass Slice{n, group}.size() elements"};
+  if (values.type != mine.type || values.kind != mine.kind)
+    throw UsageError{
+        fmt::format(
+            "Bucket over '{}': the values are {} in {} memory, the memory for this member's "
+            "part is {} in {} memory",
+            group_.name(), to_string(values.type), to_string(values.kind), to_string(mine.type),
+            to_string(mine.kind)),
+        "use the same type and the same kind of memory for both"};
   add_part({values, mine, /*is_divided=*/true});
 }
 

@@ -48,6 +48,26 @@ struct NamedRows {
   std::int64_t rows;
 };
 
+Blocks blocks_of(std::vector<std::int64_t> rows, std::vector<std::int64_t> places,
+                 std::int64_t row_elements) {
+  for (std::int64_t& n : rows) n *= row_elements;
+  for (std::int64_t& n : places) n *= row_elements;
+  return {std::move(rows), std::move(places)};
+}
+
+// Starts an exchange on host memory. The rows that arrive are put in their places before the Work
+// is complete. In a group of one rank, there are none.
+template <class RowStep>
+Work start(GroupCoordinator& group, const RowStep& step, std::shared_ptr<void> kept) {
+  if (group.size() == 1) {
+    device::run_on_host(step.finish);
+    return {};
+  }
+  return rankmesh::detail::GroupAccess::start(
+      group, step.exchange.call(), std::move(kept),
+      [finish = step.finish] { device::run_on_host(finish); });
+}
+
 // Validates both buffers and returns the elements of a row. This number does not follow from a
 // buffer without rows, so it is taken from the other buffer.
 std::int64_t elements_per_row(const GroupCoordinator& group, const NamedRows& a,
@@ -60,6 +80,12 @@ std::int64_t elements_per_row(const GroupCoordinator& group, const NamedRows& a,
            fmt::format("{} has {} elements for {} rows, {} has {} for {}", a.name, a.buffer.count,
                        a.rows, b.name, b.buffer.count, b.rows),
            "give both arrays the same number of elements per row");
+  if (a.buffer.type != b.buffer.type || a.buffer.kind != b.buffer.kind)
+    refuse(group,
+           fmt::format("{} is {} in {} memory, {} is {} in {} memory", a.name,
+                       to_string(a.buffer.type), to_string(a.buffer.kind), b.name,
+                       to_string(b.buffer.type), to_string(b.buffer.kind)),
+           "use the same type and the same kind of memory for both");
   if (overlap(a.buffer, b.buffer))
     refuse(group, fmt::format("{} and {} overlap", a.name, b.name), "use separate memory");
   const DataType type = a.buffer.type;
@@ -98,81 +124,103 @@ std::vector<std::int64_t> ExpertDispatcher::State::received_places(const ExpertR
   return places(counts);
 }
 
-void ExpertDispatcher::State::exchange(const RowBlocks<ConstBuffer>& in,
-                                       const RowBlocks<Buffer>& out, std::int64_t row_elements,
-                                       StreamRef stream) {
+std::shared_ptr<ExpertDispatcher::State::StepMemory> ExpertDispatcher::State::idle_memory() {
+  for (const auto& memory : of_async)
+    if (memory.use_count() == 1) return memory;
+  return of_async.emplace_back(std::make_shared<StepMemory>());
+}
+
+Call ExpertDispatcher::State::RowExchange::call() const {
+  return {.operation = Operation::all_to_all,
+          .in = in,
+          .out = out,
+          .in_blocks = &in_blocks,
+          .out_blocks = &out_blocks,
+          .stream = stream};
+}
+
+void ExpertDispatcher::State::run(const RowExchange& exchange) {
   if (group.size() == 1) return;
-  const auto elements = [&](std::vector<std::int64_t> rows) {
-    for (std::int64_t& n : rows) n *= row_elements;
-    return rows;
-  };
-  const Blocks in_blocks{elements(in.counts), elements(in.places)};
-  const Blocks out_blocks{elements(out.counts), elements(out.places)};
-  const Call call{.operation = Operation::all_to_all,
-                  .in = in.buffer,
-                  .out = out.buffer,
-                  .in_blocks = &in_blocks,
-                  .out_blocks = &out_blocks,
-                  .stream = stream};
-  run_or_leak([&] { rankmesh::detail::GroupAccess::run(group, call); }, outgoing, incoming);
+  run_or_leak([&] { rankmesh::detail::GroupAccess::run(group, exchange.call()); },
+              of_blocking.outgoing, of_blocking.incoming);
 }
 
 // Returns scratch memory for rows of `like`, for work on the stream.
-ExpertDispatcher::State::Scratch ExpertDispatcher::State::scratch(const ExpertRoute& route,
+ExpertDispatcher::State::Scratch ExpertDispatcher::State::scratch(StepMemory& memory,
+                                                                  const ExpertRoute& route,
                                                                   std::int64_t row_elements,
                                                                   const ConstBuffer& like,
                                                                   StreamRef stream) {
-  const auto memory = [&](detail::ScratchMemory& from, std::int64_t rows, bool is_needed) {
+  const auto of = [&](detail::ScratchMemory& from, std::int64_t rows, bool is_needed) {
     const std::int64_t count = rows * row_elements;
     const std::int64_t bytes = count * static_cast<std::int64_t>(size_of(like.type));
     return Buffer{from.get(is_needed ? bytes : 0, like.kind, stream), count, like.type, like.kind};
   };
-  return {memory(outgoing, route.all_sent_, true),
-          memory(incoming, route.all_received_, !route.is_direct_)};
+  return {of(memory.outgoing, route.all_sent_, true),
+          of(memory.incoming, route.all_received_, !route.is_direct_)};
 }
 
 void ExpertDispatcher::reserve(const ExpertRoute& route, std::int64_t row_bytes, MemoryKind kind) {
-  state_->outgoing.reserve(route.all_sent_ * row_bytes, kind);
-  if (!route.is_direct_) state_->incoming.reserve(route.all_received_ * row_bytes, kind);
+  State::StepMemory& memory = state_->of_blocking;
+  memory.outgoing.reserve(route.all_sent_ * row_bytes, kind);
+  if (!route.is_direct_) memory.incoming.reserve(route.all_received_ * row_bytes, kind);
 }
 
-void ExpertDispatcher::dispatch(const ExpertRoute& route, ConstBuffer tokens, bool is_per_choice,
-                                Buffer rows, StreamRef stream) {
-  State& s = *state_;
+auto ExpertDispatcher::State::dispatch_step(StepMemory& memory, const ExpertRoute& route,
+                                            const ConstBuffer& tokens, bool is_per_choice,
+                                            const Buffer& rows, StreamRef stream) const
+    -> RowStep<GatherRows> {
   const std::int64_t share = is_per_choice ? 1 : route.top_k_;
   const std::int64_t h = elements_per_row(
-      s.group, {is_per_choice ? "choices" : "tokens", tokens, route.tokens_ * route.top_k_ / share},
+      group, {is_per_choice ? "choices" : "tokens", tokens, route.tokens_ * route.top_k_ / share},
       {"rows", rows.as_input(), route.rows()});
-  const State::Lists lists = s.lists(route, tokens.kind);
+  const Lists of_route = lists(route, tokens.kind);
   const std::int64_t row_bytes = h * static_cast<std::int64_t>(size_of(tokens.type));
-  const auto [outgoing, incoming] = s.scratch(route, h, tokens, stream);
+  const auto [outgoing, incoming] = scratch(memory, route, h, tokens, stream);
   run_rows(GatherRows{.to = outgoing.data,
                       .other = tokens.data,
-                      .index = lists.pack,
+                      .index = of_route.pack,
                       .rows = route.all_sent_,
                       .split = 0,
                       .share = share,
                       .row_bytes = row_bytes},
            tokens.kind, stream);
-  s.exchange({outgoing.as_input(), route.sent_, places(route.sent_)},
-             {route.is_direct_ ? rows : incoming, route.received_, s.received_places(route)}, h,
-             stream);
-  run_rows(GatherRows{.to = rows.data,
-                      .from = incoming.data,
-                      .other = tokens.data,
-                      .index = lists.place,
-                      .rows = route.rows(),
-                      .split = route.all_received_,
-                      .share = share,
-                      .row_bytes = row_bytes},
-           tokens.kind, stream);
+  return {{outgoing.as_input(), route.is_direct_ ? rows : incoming,
+           blocks_of(route.sent_, places(route.sent_), h),
+           blocks_of(route.received_, received_places(route), h), stream},
+          {.to = rows.data,
+           .from = incoming.data,
+           .other = tokens.data,
+           .index = of_route.place,
+           .rows = route.rows(),
+           .split = route.all_received_,
+           .share = share,
+           .row_bytes = row_bytes}};
 }
 
-// Sends the rows of this rank's experts back. Returns the rows that other ranks have returned, in
-// the order in which they were sent to them.
-Buffer ExpertDispatcher::State::send_back(const ExpertRoute& route, const ConstBuffer& rows,
-                                          std::int64_t row_elements, StreamRef stream) {
-  const auto [returned, packed] = scratch(route, row_elements, rows, stream);
+void ExpertDispatcher::dispatch(const ExpertRoute& route, ConstBuffer tokens, bool is_per_choice,
+                                Buffer rows, StreamRef stream) {
+  State& s = *state_;
+  const auto step = s.dispatch_step(s.of_blocking, route, tokens, is_per_choice, rows, stream);
+  s.run(step.exchange);
+  run_rows(step.finish, tokens.kind, stream);
+}
+
+Work ExpertDispatcher::start_dispatch(const ExpertRoute& route, ConstBuffer tokens, Buffer rows) {
+  State& s = *state_;
+  auto memory = s.idle_memory();
+  const auto step = s.dispatch_step(*memory, route, tokens, false, rows, {});
+  return start(s.group, step, std::move(memory));
+}
+
+// Packs the rows of this rank's experts that other ranks get. They return the rows in the order in
+// which they were sent to them.
+ExpertDispatcher::State::RowExchange ExpertDispatcher::State::send_back(StepMemory& memory,
+                                                                        const ExpertRoute& route,
+                                                                        const ConstBuffer& rows,
+                                                                        std::int64_t row_elements,
+                                                                        StreamRef stream) const {
+  const auto [returned, packed] = scratch(memory, route, row_elements, rows, stream);
   if (!route.is_direct_)
     run_rows(GatherRows{.to = packed.data,
                         .from = rows.data,
@@ -180,34 +228,61 @@ Buffer ExpertDispatcher::State::send_back(const ExpertRoute& route, const ConstB
                         .rows = route.all_received_,
                         .row_bytes = row_elements * static_cast<std::int64_t>(size_of(rows.type))},
              rows.kind, stream);
-  exchange({route.is_direct_ ? rows : packed.as_input(), route.received_, received_places(route)},
-           {returned, route.sent_, places(route.sent_)}, row_elements, stream);
-  return returned;
+  return {route.is_direct_ ? rows : packed.as_input(), returned,
+          blocks_of(route.received_, received_places(route), row_elements),
+          blocks_of(route.sent_, places(route.sent_), row_elements), stream};
+}
+
+auto ExpertDispatcher::State::combine_step(StepMemory& memory, const ExpertRoute& route,
+                                           const ConstBuffer& rows, const ConstBuffer& weights,
+                                           const Buffer& out, StreamRef stream) const
+    -> RowStep<WeightedSum> {
+  const std::int64_t h =
+      elements_per_row(group, {"rows", rows, route.rows()}, {"out", out.as_input(), route.tokens_});
+  if (weights.count != route.tokens_ * route.top_k_ || weights.kind != rows.kind)
+    refuse(group,
+           fmt::format("{} weights for {} tokens and top-{}", weights.count, route.tokens_,
+                       route.top_k_),
+           "pass one weight per choice, in the same kind of memory as the rows");
+  if (weights.type != DataType::float32 && weights.type != rows.type)
+    refuse(group, fmt::format("the weights are {}", to_string(weights.type)),
+           "pass weights of the type float32, or of the type of the rows");
+  const Lists of_route = lists(route, rows.kind);
+  RowExchange exchange = send_back(memory, route, rows, h, stream);
+  const WeightedSum sum{.to = out.data,
+                        .from = exchange.out.data,
+                        .other = rows.data,
+                        .index = of_route.sum,
+                        .weight = weights.data,
+                        .tokens = route.tokens_,
+                        .top_k = route.top_k_,
+                        .split = route.all_sent_,
+                        .row_elements = h,
+                        .type = rows.type,
+                        .has_weights_of_type = weights.type == rows.type};
+  return {std::move(exchange), sum};
 }
 
 void ExpertDispatcher::combine(const ExpertRoute& route, ConstBuffer rows, ConstBuffer weights,
                                Buffer out, StreamRef stream) {
   State& s = *state_;
-  const std::int64_t h = elements_per_row(s.group, {"rows", rows, route.rows()},
-                                          {"out", out.as_input(), route.tokens_});
-  if (weights.count != route.tokens_ * route.top_k_ || weights.kind != rows.kind)
-    refuse(s.group,
-           fmt::format("{} weights for {} tokens and top-{}", weights.count, route.tokens_,
-                       route.top_k_),
-           "pass one weight per choice, in the same kind of memory as the rows");
-  const State::Lists lists = s.lists(route, rows.kind);
-  const Buffer returned = s.send_back(route, rows, h, stream);
-  run_rows(WeightedSum{.to = out.data,
-                       .from = returned.data,
-                       .other = rows.data,
-                       .index = lists.sum,
-                       .weight = reinterpret_cast<const float*>(weights.data),
-                       .tokens = route.tokens_,
-                       .top_k = route.top_k_,
-                       .split = route.all_sent_,
-                       .row_elements = h,
-                       .type = rows.type},
-           rows.kind, stream);
+  const auto step = s.combine_step(s.of_blocking, route, rows, weights, out, stream);
+  s.run(step.exchange);
+  run_rows(step.finish, rows.kind, stream);
+}
+
+Work ExpertDispatcher::start_combine(const ExpertRoute& route, ConstBuffer rows,
+                                     ConstBuffer weights, Buffer out) {
+  State& s = *state_;
+  struct Kept {
+    std::shared_ptr<State::StepMemory> memory;
+    std::vector<std::byte> weights;
+  };
+  auto kept = std::make_shared<Kept>(
+      Kept{s.idle_memory(), std::vector<std::byte>(weights.data, weights.data + weights.bytes())});
+  weights.data = kept->weights.data();
+  const auto step = s.combine_step(*kept->memory, route, rows, weights, out, {});
+  return start(s.group, step, std::move(kept));
 }
 
 void ExpertDispatcher::collect(const ExpertRoute& route, ConstBuffer rows, Buffer choices,
@@ -217,10 +292,11 @@ void ExpertDispatcher::collect(const ExpertRoute& route, ConstBuffer rows, Buffe
   const std::int64_t h = elements_per_row(s.group, {"rows", rows, route.rows()},
                                           {"choices", choices.as_input(), count});
   const State::Lists lists = s.lists(route, rows.kind);
-  const Buffer returned = s.send_back(route, rows, h, stream);
+  const State::RowExchange exchange = s.send_back(s.of_blocking, route, rows, h, stream);
+  s.run(exchange);
   // A choice that is not sent has the index GatherRows::zeros.
   run_rows(GatherRows{.to = choices.data,
-                      .from = returned.data,
+                      .from = exchange.out.data,
                       .other = rows.data,
                       .index = lists.sum,
                       .rows = count,

@@ -95,6 +95,11 @@ void ShardedMemory::load(std::int64_t tensor, const ConstBuffer& values) {
     s.refuse(fmt::format("tensor {} has {} elements, the values have {}", tensor, s.sizes[i],
                          values.count),
              "pass the whole tensor");
+  if (values.type != s.type || values.kind != s.kind)
+    s.refuse(fmt::format("tensor {} is {} in {} memory, the values are {} in {} memory", tensor,
+                         to_string(s.type), to_string(s.kind), to_string(values.type),
+                         to_string(values.kind)),
+             "convert the values, or copy them to the other memory");
   s.finish(bucket);
   const std::int64_t at = bucket.begins[i - bucket.first_tensor];
   bucket.before.clear();

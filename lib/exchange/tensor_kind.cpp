@@ -32,6 +32,7 @@ DataType type_of_sum(DataType from, DataType to) {
 struct Given {
   const ConstBuffer& memory;
   const std::vector<std::int64_t>& strides;
+  const std::vector<std::int64_t>& lengths;  // empty if the type of the memory does not say them
   const TensorTransfer& transfer;
   const char* role;
   Rank self;
@@ -75,6 +76,10 @@ void check_memory(const Given& given, const NeededMemory& needed, MemoryKind kin
            fmt::format("its elements are {}, those of the plan {}", to_string(given.memory.type),
                        to_string(needed.type)),
            "pass elements of the type of the plan");
+  if (!given.lengths.empty() && given.lengths != needed.shape)
+    refuse(given, fmt::format("the array is [{}]", fmt::join(given.lengths, ",")),
+           fmt::format("the local shape is [{}]: pass an array with these axes",
+                       fmt::join(needed.shape, ",")));
   const bool is_dense = given.strides.empty();
   const std::int64_t count = is_dense ? needed.count : extent_of(given, needed.shape);
   const bool is_wrong = is_dense ? given.memory.count != count : given.memory.count < count;
@@ -107,10 +112,13 @@ void TensorKind::check(const TensorTransfer& transfer, const TensorSource& given
                        const TensorTarget& given_target, MemoryKind kind) const {
   const ConstBuffer& in = given_source.memory;
   const Buffer& out = given_target.memory;
-  if (!source.is_met_by(in, given_source.strides, kind))
-    check_memory({in, given_source.strides, transfer, "source", self}, source, kind);
-  if (!target.is_met_by(out, given_target.strides, kind))
-    check_memory({out.as_input(), given_target.strides, transfer, "target", self}, target, kind);
+  if (!source.is_met_by(given_source, kind))
+    check_memory({in, given_source.strides, given_source.lengths, transfer, "source", self}, source,
+                 kind);
+  if (!target.is_met_by(given_target, kind))
+    check_memory(
+        {out.as_input(), given_target.strides, given_target.lengths, transfer, "target", self},
+        target, kind);
   const std::less<const std::byte*> before;
   if (in.count > 0 && out.count > 0 && before(in.data, out.data + out.bytes()) &&
       before(out.data, in.data + in.bytes()))

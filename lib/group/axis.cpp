@@ -30,10 +30,20 @@ detail::AxisOfShape detail::axis_of(std::span<const std::int64_t> shape, std::in
 Axis::Axis(std::span<const std::int64_t> shape, std::int64_t axis) {
   const auto [rows, length, inner] = detail::axis_of(shape, axis);
   rows_ = rows;
+  inner_ = inner;
   elements_ = rows * length * inner;
 }
 
-Call Axis::along(Call call, std::size_t units) const {
+bool Axis::is_mirrored(const ArrayShape& array) const {
+  if (array.is_row_major()) return false;
+  if (array.is_column_major()) return true;
+  throw UsageError{fmt::format("the array {} is neither row-major nor column-major, so it has no "
+                               "blocks along an Axis",
+                               array.to_string()),
+                   "pass a contiguous copy"};
+}
+
+Call Axis::along(Call call, std::size_t units, bool is_column_major) const {
   const bool of_in = gathers(call.operation);
   const std::int64_t count = of_in ? call.in.count : call.out.count;
   const std::int64_t block = count / static_cast<std::int64_t>(units);
@@ -41,7 +51,7 @@ Call Axis::along(Call call, std::size_t units) const {
     throw UsageError{fmt::format("{} along an axis: {} has {} elements, but the shape has {}",
                                  to_string(call.operation), of_in ? "in" : "out", block, elements_),
                      "give the shape of one member's block"};
-  call.rows = elements_ == 0 ? 1 : rows_;
+  call.rows = elements_ == 0 ? 1 : is_column_major ? inner_ : rows_;
   return call;
 }
 

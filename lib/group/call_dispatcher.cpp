@@ -101,10 +101,10 @@ void CallDispatcher::breaking_group(Wait&& wait) {
   }
 }
 
-Transport* CallDispatcher::check(const Call& call) const {
+RoutedTransport* CallDispatcher::check(const Call& call) const {
   runtime_->throw_if_lost();
   if (!is_usable()) throw_unusable(function_of(call));
-  Transport* on_device = nullptr;
+  RoutedTransport* on_device = nullptr;
   if (call.is_on_device()) {
     on_device = program_transport(call);
     if (on_device == nullptr) on_device = &device(to_string(call.operation));
@@ -115,7 +115,7 @@ Transport* CallDispatcher::check(const Call& call) const {
 
 // Symmetric memory of this group is used directly, and messages of this member to itself are
 // copied. For all other calls, the routes choose the transport.
-Transport& CallDispatcher::transport_for(const Call& call) const {
+RoutedTransport& CallDispatcher::transport_for(const Call& call) const {
   const auto& to_itself = connection_->host().to_itself;
   if (to_itself != nullptr && is_to_itself(call, self_)) return *to_itself;
   if (call.in.window != nullptr || call.out.window != nullptr) {
@@ -156,7 +156,7 @@ auto CallDispatcher::keeping_failure(const Call& call, Action&& action) {
     }
   } catch (const Error& error) {
     runtime_->last_failure = error.message();
-    runtime_->throw_if_lost();
+    runtime_->throw_if_result_of_loss();
     throw;
   } catch (const std::bad_alloc&) {
     out_of_memory(call);
@@ -213,7 +213,7 @@ void CallDispatcher::run_checked(const Call& of_program) {
 }
 
 void CallDispatcher::route(const Call& call) {
-  if (Transport* const on_device = check(call)) return run_on_device(call, *on_device);
+  if (RoutedTransport* const on_device = check(call)) return run_on_device(call, *on_device);
   if (runtime_->batch.is_open())
     throw UsageError{
         fmt::format("{}.{} on host memory inside an NcclGroup", name_, function_of(call)),
@@ -227,7 +227,7 @@ void CallDispatcher::route(const Call& call) {
 
 void CallDispatcher::run_on_host(const Call& call) {
   if (is_point_to_point(call.operation)) connection_->messages.add(call);
-  Transport& transport = transport_for(call);
+  RoutedTransport& transport = transport_for(call);
   if (transport.is_polled(call)) return transport.run(call, *this);
   if (runtime_->deadline) return run_polled(call);
   if (runtime_->slow_path.any()) return run_in_mpi_beside_polled(call, transport);
@@ -236,7 +236,7 @@ void CallDispatcher::run_on_host(const Call& call) {
 
 // Runs a call that blocks inside MPI, while operations may be in flight that make progress only in
 // calls of rankmesh.
-void CallDispatcher::run_in_mpi_beside_polled(const Call& call, Transport& transport) {
+void CallDispatcher::run_in_mpi_beside_polled(const Call& call, RoutedTransport& transport) {
   // Another thread may have issued such operations.
   runtime_->in_flight.continue_in_this_thread();
   const auto meshes = EverythingInFlight::instance().with_polled_of_this_thread();
@@ -278,7 +278,7 @@ void CallDispatcher::run_on_scratch(const Call& call) {
 
 void CallDispatcher::run_polled(const Call& call) {
   const std::uint64_t number = next_number(call);
-  Transport& transport = transport_for(call);
+  RoutedTransport& transport = transport_for(call);
   RecordedCall recorded = record(call, number, transport, 0);
   finish(call, number, transport.start(call));
   recorded.end();
@@ -307,8 +307,10 @@ void CallDispatcher::finish(const Call& call, std::uint64_t number,
 }
 
 void CallDispatcher::wait(const Call& call, std::uint64_t number, const std::function<bool()>& done,
-                          const std::function<std::vector<std::int64_t>()>& awaited) {
+                          const std::function<std::vector<std::int64_t>()>& awaited,
+                          const std::function<bool()>& may_give_up) {
   WaitPoint point = point_of(call, number);
+  point.may_give_up = may_give_up;
   if (awaited) point.needed = connection_->needed(awaited, 0);
   await(std::move(point), done);
 }
@@ -326,7 +328,7 @@ void CallDispatcher::poll(WaitPoint point, const std::function<bool()>& done) {
 
 void CallDispatcher::start_on_host(const Call& call, AsyncOperation& operation) {
   const auto start = [&](const Call& carried) {
-    Transport& transport = transport_for(carried);
+    RoutedTransport& transport = transport_for(carried);
     operation.calls_program =
         carried.user != nullptr || transport.carrier() >= record::Carrier::first_of_program;
     return transport.start(carried);
@@ -337,16 +339,19 @@ void CallDispatcher::start_on_host(const Call& call, AsyncOperation& operation) 
   operation.begin(std::make_unique<PendingScratchCall>(std::move(scratch), std::move(pending)));
 }
 
-Work CallDispatcher::start(const Call& call, std::shared_ptr<void> kept) {
+Work CallDispatcher::start(const Call& call, std::shared_ptr<void> kept,
+                           std::function<void()> finish) {
   const CallLock lock{*runtime_};
   const CallRanges::ShownCall range{ranges(), name_, call.operation};
   Call started = of_caller(call);
   started.is_async = true;
-  return keeping_failure(started, [&] { return start_checked(started, std::move(kept)); });
+  return keeping_failure(
+      started, [&] { return start_checked(started, std::move(kept), std::move(finish)); });
 }
 
-Work CallDispatcher::start_checked(const Call& call, std::shared_ptr<void> kept) {
-  Transport* const on_device = check(call);
+Work CallDispatcher::start_checked(const Call& call, std::shared_ptr<void> kept,
+                                   std::function<void()> finish) {
+  RoutedTransport* const on_device = check(call);
   const bool is_batched = runtime_->batch.is_open();
   if (on_device != nullptr && is_batched)
     throw UsageError{fmt::format("{}.{}_async inside an NcclGroup", name_, function_of(call)),
@@ -355,7 +360,7 @@ Work CallDispatcher::start_checked(const Call& call, std::shared_ptr<void> kept)
   auto operation = std::make_shared<AsyncOperation>();
   const std::uint64_t number = next_number(call);
   operation->connection = connection_;
-  operation->point = point_of(call, number);
+  operation->describe = describing(call, number);
   operation->stream = call.stream;
   operation->is_on_device = on_device != nullptr;
   operation->is_message = is_point_to_point(call.operation) && on_device == nullptr;
@@ -365,6 +370,7 @@ Work CallDispatcher::start_checked(const Call& call, std::shared_ptr<void> kept)
   operation->tag = call.tag;
   if (operation->is_message) connection_->messages.add(call);
   operation->kept = std::move(kept);
+  operation->finish = std::move(finish);
   constexpr std::uint64_t bits = record::format::async_bit;
   operation->recorded = on_device != nullptr ? record_on_device(call, *on_device, bits)
                                              : record(call, number, transport_for(call), bits);

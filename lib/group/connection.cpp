@@ -13,7 +13,7 @@ std::vector<int> GroupDescription::ranks_of_mesh() const {
   return result;
 }
 
-Transport* HostTransports::find(std::string_view name) const {
+RoutedTransport* HostTransports::find(std::string_view name) const {
   for (const auto& transport : list)
     if (transport->name() == name) return transport.get();
   return nullptr;

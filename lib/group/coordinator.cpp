@@ -69,6 +69,52 @@ void CallIssuer::require_divisible(std::size_t elements) const {
            "give every member the same number of elements");
 }
 
+void CallIssuer::require_same_axes(const Call& call, const ArrayShape& in, const ArrayShape& out,
+                                   bool has_axis) const {
+  const bool is_root = call.root == self_;
+  if (!has_input(call.operation, is_root) || !has_output(call.operation, is_root)) return;
+  const auto refuse_axes = [&](std::string_view problem, const char* hint) {
+    refuse(*dispatcher_, to_string(call.operation),
+           fmt::format("in is {}, out is {}: {}", in.to_string(), out.to_string(), problem), hint);
+  };
+  const bool is_sliced =
+      std::ranges::any_of(std::array{call.in_blocks, call.out_blocks},
+                          [](const Blocks* b) { return b != nullptr && b->rows() > 0; });
+  if (is_sliced && (!in.is_row_major() || !out.is_row_major()))
+    refuse_axes("a SlicedAxis divides a row-major array", "pass row-major arrays");
+  if (in.axes() < 2 || out.axes() < 2 || in.count() == 0 || out.count() == 0) return;
+  if (in.axes() != out.axes()) {
+    if (!in.is_row_major() || !out.is_row_major())
+      refuse_axes("arrays with different numbers of axes must be row-major",
+                  "pass arrays with the same axes");
+    return;
+  }
+  const auto both_have = [&](std::size_t k) { return in.lengths()[k] > 1 && out.lengths()[k] > 1; };
+  for (std::size_t k = 0; k < in.axes(); ++k)
+    for (std::size_t l = 0; l < k; ++l)
+      if (both_have(k) && both_have(l) &&
+          (in.strides()[k] < in.strides()[l]) != (out.strides()[k] < out.strides()[l]))
+        refuse_axes("their axes have different orders in memory",
+                    "copy one of them to the order of the other, for example row-major");
+  // Without an axis, block k of an array is the k-th part of its memory: a part of the slowest
+  // axis.
+  const OperationFacts& facts = facts_of(call.operation);
+  if (has_axis || is_sliced || (facts.in == Extent::block && facts.out == Extent::block)) return;
+  const ArrayShape& whole = in.count() < out.count() ? out : in;
+  std::size_t slowest = 0;
+  for (std::size_t k = 1; k < whole.axes(); ++k)
+    if (whole.lengths()[k] > 1 &&
+        (whole.lengths()[slowest] == 1 || whole.strides()[k] > whole.strides()[slowest]))
+      slowest = k;
+  for (std::size_t k = 0; k < whole.axes(); ++k)
+    if (k != slowest && in.lengths()[k] != out.lengths()[k])
+      refuse_axes(
+          fmt::format("blocks follow each other along axis {}, the slowest one, but axis {} "
+                      "has different lengths",
+                      slowest, k),
+          "pass an Axis, or arrays that differ along the slowest axis only");
+}
+
 template <Operation operation>
 void CallIssuer::run_fast(const Call& call) {
   dispatcher_->run_fast<operation>(call);
@@ -97,10 +143,11 @@ void GroupAccess::run(GroupCoordinator& group, const Call& call) {
   own.name_index = group.name_index_;
   group.dispatcher_->run(own);
 }
-Work GroupAccess::start(GroupCoordinator& group, const Call& call, std::shared_ptr<void> kept) {
+Work GroupAccess::start(GroupCoordinator& group, const Call& call, std::shared_ptr<void> kept,
+                        std::function<void()> finish) {
   Call own = call;
   own.name_index = group.name_index_;
-  return group.dispatcher_->start(own, std::move(kept));
+  return group.dispatcher_->start(own, std::move(kept), std::move(finish));
 }
 Work GroupAccess::start(GroupCoordinator& group, const SequenceDescription& description,
                         std::unique_ptr<MessageSequence> sequence) {

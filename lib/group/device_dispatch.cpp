@@ -58,7 +58,7 @@ void CallDispatcher::wait_for_stream(StreamRef stream) {
 
 // Returns the transport of the program that carries a call; null if NCCL does. The rules are read
 // for each call: the choices that the router keeps are for host memory.
-Transport* CallDispatcher::program_transport(const Call& call) const {
+RoutedTransport* CallDispatcher::program_transport(const Call& call) const {
   const HostTransports& transports = connection_->host();
   if (!transports.has_program_transports) return nullptr;
   const RouteExplanation route =
@@ -66,7 +66,7 @@ Transport* CallDispatcher::program_transport(const Call& call) const {
   return route.transport.empty() ? nullptr : transports.find(route.transport);
 }
 
-void CallDispatcher::run_on_device(const Call& call, Transport& transport) {
+void CallDispatcher::run_on_device(const Call& call, RoutedTransport& transport) {
   const bool is_nccl = &transport == connection_->device();
   if (!runtime_->batch.is_open()) {
     compare_on_device(call, transport);
@@ -89,7 +89,7 @@ void CallDispatcher::run_on_device(const Call& call, Transport& transport) {
   runtime_->batch.defer({call, *this, connection_->group.place, nullptr});
 }
 
-void CallDispatcher::start_on_device(const Call& call, Transport& transport,
+void CallDispatcher::start_on_device(const Call& call, RoutedTransport& transport,
                                      AsyncOperation& operation) {
   const bool is_nccl = &transport == connection_->device();
   Call compared = call;  // NCCL gets the call on the group's own stream
@@ -124,7 +124,9 @@ Work CallDispatcher::start(const SequenceDescription& description, StreamRef str
     peers.push_back(static_cast<int>(connection_->group.ranks.at(peer.value()).value()));
   auto operation = std::make_shared<AsyncOperation>();
   operation->connection = connection_;
-  operation->point = point_of(description, std::move(peers));
+  operation->describe = [point = point_of(description, std::move(peers))](const GroupDescription&) {
+    return point;
+  };
   operation->stream = stream;
   operation->is_on_device = true;
   transport.validate({.operation = Operation::send, .stream = transport.stream()});
@@ -151,7 +153,7 @@ CallDispatcher::Comparison CallDispatcher::start_comparison(const Call& call) {
   return {std::move(point), of_call.start_comparison(call, {})};
 }
 
-void CallDispatcher::compare_on_device(const Call& call, const Transport& transport) {
+void CallDispatcher::compare_on_device(const Call& call, const RoutedTransport& transport) {
   if (!connection_->guard().compares_on_device) return;
   if (call.rows == 1) transport.validate(call);  // before the others are waited for
   finish(start_comparison(call));
@@ -186,7 +188,7 @@ void CallDispatcher::follow(RecordedCall recorded, StreamRef stream, Operation o
       watch != nullptr ? watch->note(connection_, operation) : IssuedOnDevice{});
 }
 
-RecordedCall CallDispatcher::record_on_device(const Call& call, const Transport& transport,
+RecordedCall CallDispatcher::record_on_device(const Call& call, const RoutedTransport& transport,
                                               std::uint64_t bits) {
   const bool is_message = is_point_to_point(call.operation);
   return {connection_->recordings.device,

@@ -32,14 +32,14 @@ class RecordedMessage final : public Pending {
 };
 
 // MPI carries the messages of every group, including groups inside a node.
-Transport* carrier_of(const Connection& connection) { return connection.host().find("mpi"); }
+RoutedTransport* carrier_of(const Connection& connection) { return connection.host().find("mpi"); }
 
 }  // namespace
 
 RANKMESH_PRIVATE_API std::unique_ptr<Pending> SequenceMessages::start(Call call) const {
   call.is_async = true;
   call.name_index = name_index_;
-  Transport& transport = *carrier_of(*connection_);
+  RoutedTransport& transport = *carrier_of(*connection_);
   RecordedCall recorded{
       connection_->recordings.host, describe_completely(call), 0,
       transport.carrier(),          record::State::issued,     record::format::async_bit};
@@ -82,7 +82,10 @@ std::shared_ptr<AsyncOperation> CallDispatcher::operation_of(
     const SequenceDescription& description, std::unique_ptr<MessageSequence> sequence) const {
   auto operation = std::make_shared<AsyncOperation>();
   operation->connection = connection_;
-  operation->point = point_of(description, {});  // each wait adds the members for which it waits
+  // Each wait adds the members for which it waits.
+  operation->describe = [point = point_of(description, {})](const GroupDescription&) {
+    return point;
+  };
   operation->sequence = sequence.get();
   operation->is_polled = true;
   operation->calls_program = sequence->calls_program();

@@ -13,10 +13,12 @@
 #include "detail/everything_in_flight.hpp"
 #include "mpi/detail/unfinished.hpp"
 #include "rankmesh/base/error.hpp"
+#include "rankmesh/mpi/error.hpp"
 #include "rankmesh/wait/backoff.hpp"
 #include "rankmesh/wait/mpi_memory.hpp"
 #include "transport/detail/failed_reduction.hpp"
 #include "transport/detail/wrong_length.hpp"
+#include "wait/detail/few_polls.hpp"
 
 namespace rankmesh::detail {
 namespace {
@@ -25,7 +27,7 @@ namespace {
 void leak_memory(AsyncOperation& operation) {
   if (operation.pending != nullptr && operation.sequence != nullptr) operation.sequence->give_up();
   if (operation.pending != nullptr && operation.pending->is_in_mpi())
-    mpi::record_abandoned(operation.point.activity);
+    mpi::record_abandoned(operation.point().activity);
   leak(operation.pending);
   leak(operation.kept);
 }
@@ -44,6 +46,9 @@ bool can_be_cancelled(const AsyncOperation& operation) {
 
 // The operations of a mesh that are tested between two polls of a wait, or by one test().
 constexpr std::size_t most_at_once = 4;
+
+// How often an operation is tested before a wait for it begins, which needs a description.
+constexpr int polls_before_wait = 50;
 
 // Of all meshes.
 std::atomic<std::int64_t> in_flight_of_process{0};
@@ -138,6 +143,7 @@ bool OperationsInFlight::test(AsyncOperation& operation) {
       operation.recorded.end();
     }
     operation.pending.reset();
+    if (operation.finish) std::exchange(operation.finish, {})();
     operation.kept.reset();
     forget(operation);
   };
@@ -150,7 +156,7 @@ bool OperationsInFlight::test(AsyncOperation& operation) {
     throw;
   } catch (const WrongLength& error) {
     end();
-    error.throw_in(operation.point.activity);
+    error.throw_in(operation.point().activity);
   } catch (const UsageError&) {
     end();
     throw;
@@ -158,7 +164,7 @@ bool OperationsInFlight::test(AsyncOperation& operation) {
     fail(operation, error);
     throw;
   } catch (...) {
-    const Error error{fmt::format("{} ended by an exception", operation.point.activity)};
+    const Error error{fmt::format("{} ended by an exception", operation.point().activity)};
     fail(operation, error);
     throw Error{error};
   }
@@ -169,11 +175,22 @@ bool OperationsInFlight::test(AsyncOperation& operation) {
 void OperationsInFlight::wait(AsyncOperation& operation, WaitMonitor& monitor,
                               const Deadline& deadline, TimeLimit limit) {
   if (operation.is_deferred && operation.failure.empty())
-    throw UsageError{fmt::format("{} is waited for inside its NcclGroup", operation.point.activity),
-                     "end the NcclGroup first: its operations have not been issued"};
+    throw UsageError{
+        fmt::format("{} is waited for inside its NcclGroup", operation.point().activity),
+        "end the NcclGroup first: its operations have not been issued"};
   continue_in_this_thread();
   const Attended attended{operation};
-  WaitPoint point = operation.point;
+  bool is_complete = false;
+  std::exception_ptr early;  // the wait throws it, because it tells the other members
+  try {
+    mpi::require_not_finalised();
+    for (FewPolls few{polls_before_wait}; !is_complete && few.next();)
+      is_complete = test(operation);
+  } catch (...) {
+    early = std::current_exception();
+  }
+  if (is_complete) return;
+  WaitPoint point = operation.point();
   point.limit = limit;
   point.needed = operation.connection->needed(
       [&] {
@@ -181,9 +198,9 @@ void OperationsInFlight::wait(AsyncOperation& operation, WaitMonitor& monitor,
                                             : operation.pending->awaited();
       },
       1);
-  bool is_complete = false;
   std::size_t finished = 0;
   const auto look = [&] {
+    if (early != nullptr) std::rethrow_exception(early);
     is_complete = test(operation);
     if (is_complete) return true;
     // Members that have done their part may leave rankmesh. The wait continues for the other
@@ -212,7 +229,7 @@ void OperationsInFlight::wait(AsyncOperation& operation, WaitMonitor& monitor,
 bool OperationsInFlight::cancel(AsyncOperation& operation, WaitMonitor& monitor,
                                 const Deadline& deadline) {
   const auto refuse = [&](std::string_view why, const char* hint) {
-    throw UsageError{fmt::format("{} cannot be cancelled: {}", operation.point.activity, why),
+    throw UsageError{fmt::format("{} cannot be cancelled: {}", operation.point().activity, why),
                      hint};
   };
   if (!operation.is_receive)
@@ -280,7 +297,7 @@ void OperationsInFlight::end_receives(const Connection* only, WaitMonitor& monit
       },
       Deadline{patience().on_the_way});
   for (const auto& operation : receives) {
-    const std::string activity = operation->point.activity;
+    const std::string activity = operation->point().activity;
     (void)has_ended([&] {
       if (cancel(*operation, monitor, deadline))
         operation->failure =

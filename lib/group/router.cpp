@@ -36,7 +36,7 @@ Router::Router(ResolvedRoutes& routes, const HostTransports& transports,
     : size_{group.ranks.size()},
       scope_{std::string{family}, size_, group.nodes, group.has_own_cores} {
   if (size_ == 1) {  // one rank only copies, so no rule applies
-    Transport* local = transports.list.front().get();
+    RoutedTransport* local = transports.list.front().get();
     choices_.push_back({{endless, local, local}});
     for (Row& row : rows_) row.cells.fill({choices_.front().data(), choices_.front().data()});
     return;
@@ -59,7 +59,7 @@ Router::Router(ResolvedRoutes& routes, const HostTransports& transports,
     }
 }
 
-Transport& Router::first_that_supports(const Choice& choice, const Call& call) const {
+RoutedTransport& Router::first_that_supports(const Choice& choice, const Call& call) const {
   if (choice.first->supports(call)) return *choice.first;
   for (std::uint32_t i = 0; i + 1 < choice.others; ++i)
     if (others_[choice.begin_others + i]->supports(call)) return *others_[choice.begin_others + i];
@@ -74,8 +74,8 @@ RouteExplanation Router::explain(const RouteTable& routes, const HostTransports&
   RouteExplanation explanation;
   const bool on_device = query.kind == MemoryKind::device;
   if (size_ == 1) {
-    const Transport* local =
-        on_device ? static_cast<const Transport*>(device) : transports.find("local");
+    const RoutedTransport* local =
+        on_device ? static_cast<const RoutedTransport*>(device) : transports.find("local");
     if (local != nullptr) explanation.transport = local->name();
     return explanation;
   }
@@ -86,8 +86,8 @@ RouteExplanation Router::explain(const RouteTable& routes, const HostTransports&
     for (const std::size_t r : segment.rules) {
       const RouteRule& rule = routes.rules()[r];
       const bool is_nccl = on_device && rule.transport == "nccl";
-      const Transport* transport =
-          is_nccl ? static_cast<const Transport*>(device) : transports.find(rule.transport);
+      const RoutedTransport* transport =
+          is_nccl ? static_cast<const RoutedTransport*>(device) : transports.find(rule.transport);
       std::string why;
       if (transport == nullptr)
         why = is_nccl ? why_no_device : why_absent(transports, rule.transport);

@@ -29,8 +29,8 @@ WaitPoint point_of(const Operations& operations, Rank self) {
   WaitPoint point;
   std::vector<std::string> names;
   for (const auto& operation : operations) {
-    if (names.size() < most_names) names.push_back(operation->point.activity);
-    for (const int member : operation->point.members)
+    if (names.size() < most_names) names.push_back(operation->point().activity);
+    for (const int member : operation->point().members)
       if (std::ranges::find(point.members, member) == point.members.end())
         point.members.push_back(member);
   }
@@ -72,7 +72,7 @@ std::optional<std::size_t> wait_any(std::span<Work> works, Deadline::Duration ti
     if (ended == works.end()) ended = std::ranges::find_if(works, has_ended);
     if (ended != works.end() || !next_notes.passed()) return ended != works.end();
     next_notes = Deadline{between_notes};
-    for (const auto& operation : operations) monitor.require_not_given_up(operation->point);
+    for (const auto& operation : operations) monitor.require_not_given_up(operation->point());
     return false;
   };
   if (ended == works.end()) {

@@ -94,19 +94,14 @@ bool meet_at_close(detail::MeshState& state, bool has_failed, Agreement& agreeme
   const auto ranks = static_cast<std::size_t>(control.comm().size());
   const std::uint64_t balance = detail::balance_of(state.connections, control.rank());
   if (board.ranks().size() == ranks) {
-    const WaitPoint point =
-        WaitPoint::of_all(control.comm().size(), "the agreement before " + activity);
+    WaitPoint point = WaitPoint::of_all(control.comm().size(), "the agreement before " + activity);
+    point.may_give_up = [&] { return board.give_up_close(); };
     board.begin_close(has_failed, balance);
-    try {
-      control.monitor.wait([&] { return board.all_close(); }, point, state.deadline());
-    } catch (const Error&) {
-      if (board.give_up_close()) throw;
-    }
+    control.monitor.wait([&] { return board.all_close(); }, point, state.deadline());
     if (const auto slot = board.who_gave_up_close()) {
       control.throw_if_result_of_loss();
       throw_given_up(control, *slot);
     }
-    control.monitor.require_not_given_up(point);
     if (!board.has_failed_to_close()) return board.balance_of_all() != 0;
   }
   if (balance != 0) agreement.ask();
@@ -194,7 +189,7 @@ class LookAtGroups {
       try {
         for (const auto& connection : state.connections) (void)connection->guard().have_all_left();
       } catch (const Error&) {
-        has_ended_ = true;
+        if (failure_ == nullptr) failure_ = std::current_exception();
         throw;
       }
     };
@@ -203,11 +198,12 @@ class LookAtGroups {
   LookAtGroups(const LookAtGroups&) = delete;
   LookAtGroups& operator=(const LookAtGroups&) = delete;
 
-  [[nodiscard]] bool has_ended() const { return has_ended_; }
+  /// Returns why a group has ended, if one has. A mesh may be closed nevertheless.
+  [[nodiscard]] const std::exception_ptr& failure() const { return failure_; }
 
  private:
   detail::ControlPlane& control_;
-  bool has_ended_ = false;
+  std::exception_ptr failure_;
 };
 
 }  // namespace
@@ -308,7 +304,7 @@ void Mesh::close() {
     throw;
   } catch (const Error& error) {
     const bool is_mismatch = dynamic_cast<const MismatchError*>(&error) != nullptr;
-    const bool has_ended = look->has_ended();
+    const bool has_ended = look->failure() != nullptr;
     look.reset();
     if (has_ended || !is_mismatch) end_close(state, error);
     for (const auto& connection : state.connections) connection->guard().stay();
@@ -318,8 +314,8 @@ void Mesh::close() {
                       state.deadline());
     throw;  // the mesh stays open
   }
+  std::exception_ptr failure = look->failure();  // MPI's communicators are closed nevertheless
   look.reset();
-  std::exception_ptr failure;  // after any failure, MPI's communicators are still closed
   keep_failure(failure, [&] {
     state.runtime->in_flight.end_receives(nullptr, control.monitor, state.deadline());
   });

@@ -5,10 +5,10 @@
 
 #include "detail/state.hpp"
 #include "rankmesh/base/hash.hpp"
-#include "rankmesh/transport/local_transport.hpp"
-#include "rankmesh/transport/mpi_transport.hpp"
 #include "transport/detail/exchange_guard.hpp"
 #include "transport/detail/guarded_transport.hpp"
+#include "transport/detail/local_transport.hpp"
+#include "transport/detail/mpi_transport.hpp"
 
 namespace rankmesh::detail {
 
@@ -48,7 +48,7 @@ HostTransports host_transports(const GroupDescription& group, const mpi::Communi
   if (is_guarded || shared.levels) guard.all.push_back(guard.collectives);
   if (checks) guard.all.push_back(guard.messages = &guard.create<MessageGuard>(comm, members));
   guard.compares_on_device = checks;
-  std::unique_ptr<Transport> mpi = std::make_unique<MpiTransport>(
+  std::unique_ptr<RoutedTransport> mpi = std::make_unique<MpiTransport>(
       comm, options.largest_count, is_guarded ? nullptr : &guard.collectives->calls(),
       options.survive.has_value());
   if (memory != nullptr && checks)

@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include "rankmesh/base/launcher.hpp"
-#include "rankmesh/base/settings.hpp"
 #include "rankmesh/mpi/environment.hpp"
 #include "rankmesh/mpi/error.hpp"
 
@@ -35,14 +34,10 @@ MeshPlan plan_with_hint(const MeshSpec& spec, int ranks) {
 }
 
 void warn_of_deaths(const ControlPlane& control) {
-  if (control.rank() != Rank{0} || !mpi::library_text().starts_with("Open MPI v4")) return;
-  // Without them, this mpirun ends the job when a rank dies.
-  for (const char* option :
-       {"OMPI_MCA_orte_enable_recovery", "OMPI_MCA_orte_allowed_exit_without_sync"})
-    if (environment_variable(option).value_or("0") != "0") return;
-  control.log()->report(
-      "the mesh may survive lost ranks, but mpirun ends the job when a rank dies; start it with "
-      "--enable-recovery");
+  if (control.rank() != Rank{0}) return;
+  if (const auto end = end_by_death(mpi::library_text()))
+    control.log()->report(
+        fmt::format("the mesh may survive lost ranks, but {}; {}", end->message, end->hint));
 }
 
 void warn_of_launcher(const ControlPlane& control) {

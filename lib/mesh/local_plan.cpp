@@ -67,7 +67,12 @@ void require_permutation(const std::vector<std::int64_t>& reorder, int ranks) {
 }
 
 // Throws unless the mesh that remains after a loss can be computed.
-void require_survivable(const MeshPlan& plan, ShrinkPolicy policy) {
+void require_survivable(const MeshPlan& plan, const Survival& survival) {
+  const ShrinkPolicy policy = survival.policy;
+  if (!(survival.silence.count() >= 0.2))
+    throw UsageError{
+        fmt::format("Survival::silence must be at least 0.2 s, got {} s", survival.silence.count()),
+        "leave it at its default"};
   if (policy == ShrinkPolicy::spare)
     throw UsageError{"MeshOptions::survive has the policy spare, but a mesh has no spare ranks",
                      "use drop_replica or compact"};
@@ -110,7 +115,7 @@ LocalPlan plan_locally(int ranks, MeshOptions& options, const std::function<Mesh
     MeshPlan plan = given != nullptr ? *given : plan_with_hint(spec, ranks);
     for (const auto& [name, of_name] : options.names) plan.set_options(name, of_name);
     local.routes = routes_of(spec, plan, options.routes, names_of_transports(options));
-    if (options.survive) require_survivable(plan, options.survive->policy);
+    if (options.survive) require_survivable(plan, *options.survive);
     local.plan = std::make_shared<const MeshPlan>(std::move(plan));
   } catch (const Error& error) {
     local.failure = std::current_exception();
@@ -142,8 +147,10 @@ Agreement agreement_on(const LocalPlan& local, int ranks, const std::string& des
       "option device_deadline",
       options.device_deadline ? fmt::format("{} s", options.device_deadline->count()) : "none");
   agreement.add("option check", options.check.value_or(false) ? "on" : "off");
-  agreement.add("option survive",
-                options.survive ? std::string{to_string(options.survive->policy)} : "none");
+  agreement.add("option survive", options.survive ? fmt::format("{}, silence {} s",
+                                                                to_string(options.survive->policy),
+                                                                options.survive->silence.count())
+                                                  : "none");
   agreement.add("option devices", fmt::format("{}{}", static_cast<int>(options.devices),
                                               options.share_devices ? ", shared" : ""));
   agreement.add("option reorder", reorder_text(options.reorder));

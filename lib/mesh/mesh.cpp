@@ -88,6 +88,7 @@ detail::MeshState& Mesh::open_state(const char* activity) const {
 GroupCoordinator& Mesh::operator[](std::string_view name) {
   const auto found = state().named.find(name);
   if (found != state().named.end()) return *found->second;
+  state().control->throw_if_lost();  // it may have been lost before it had groups
   if (GroupCoordinator* const world = implied_world(name)) return *world;
   const GroupFamily& family = plan().groups(name);  // throws for an unknown name
   if (family.coverage(size()) == Coverage::overlapping)

@@ -19,6 +19,7 @@
 #include "rankmesh/mesh/mesh.hpp"
 #include "rankmesh/mpi/error.hpp"
 #include "rankmesh/wait/backoff.hpp"
+#include "rankmesh/wait/monitored_barrier.hpp"
 #include "wait/detail/few_polls.hpp"
 #include "wait/detail/published_wait.hpp"
 
@@ -45,8 +46,7 @@ std::vector<Rank> members_of(const Shrunk& shrunk) {
   return members;
 }
 
-// Waits for the other members of the next mesh in the memory of the node. MPI is not used, because
-// a rank may have died in it.
+// Waits for the other members of the next mesh, without MPI, because a rank may have died in it.
 void meet(detail::MeshState& state, std::uint64_t round, const std::vector<Rank>& members,
           LossWatch::Gathering meeting) {
   LossWatch& watch = *state.control->losses;
@@ -63,7 +63,9 @@ void meet(detail::MeshState& state, std::uint64_t round, const std::vector<Rank>
       const std::vector<Rank> missing = watch.missing(round, members, meeting);
       const auto names = missing | std::views::transform(state.control->names);
       throw TimeoutError{fmt::format("next() of the mesh did not end within {} s; {} did not come",
-                                     deadline.seconds(), fmt::join(names, ", ")),
+                                     deadline.seconds(),
+                                     missing.empty() ? std::string{"some ranks"}
+                                                     : fmt::format("{}", fmt::join(names, ", "))),
                          "call next() on every survivor", missing};
     }
     backoff.pause();
@@ -103,6 +105,20 @@ std::unique_ptr<detail::MeshState> open_next(const detail::MeshState& state,
   return opened;
 }
 
+// Runs a part of next(). If more ranks are lost meanwhile, the error is that of this mesh, which is
+// the one that the program knows. The next mesh may have found the loss first, or a result of it.
+template <class Part>
+auto finding_losses_of(const detail::MeshState& state, const LossWatch::Loss& loss, Part&& part) {
+  const LossWatch& watch = *state.control->losses;
+  try {
+    return part();
+  } catch (const Error&) {
+    LossWatch::look_at_all(true);
+    if (watch.round() != loss.round) LossWatch::raise(&watch);
+    throw;
+  }
+}
+
 // Ends a mesh that has lost ranks. Local.
 void end_lost(detail::MeshState& state) {
   state.control->leave(detail::Presence::destroyed);
@@ -123,12 +139,15 @@ void Mesh::commit(std::int64_t step) {
         fmt::format("commit of step {} after step {}", step, watch.step().value_or(-1)),
         "number the steps in ascending order, from 0"};
   if (!watch.commit(step)) state.control->throw_if_result_of_loss();
+  const WaitPoint point =
+      WaitPoint::of_all(state.control->comm().size(), fmt::format("the commit of step {}", step));
+  if (watch.spans_nodes())
+    return monitored_barrier(state.control->comm(), state.control->monitor, point,
+                             state.deadline());
   for (detail::FewPolls few{200}; few.next();) {
     if (watch.have_committed(step)) return;
     std::this_thread::yield();
   }
-  const WaitPoint point =
-      WaitPoint::of_all(state.control->comm().size(), fmt::format("the commit of step {}", step));
   state.control->monitor.wait([&] { return watch.have_committed(step); }, point, state.deadline());
 }
 
@@ -155,7 +174,8 @@ std::optional<Mesh> Mesh::next() {
   }
   const std::vector<Rank> members = members_of(shrunk);
   meet(state, loss.round, members, LossWatch::Gathering::before);
-  auto next = open_next(state, loss, *shrunk.plan, members);
+  auto next =
+      finding_losses_of(state, loss, [&] { return open_next(state, loss, *shrunk.plan, members); });
   meet(state, loss.round, members, LossWatch::Gathering::opened);
   end_lost(state);
   return Mesh{std::move(next)};

@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -18,6 +19,7 @@
 #include "detail/job_facts.hpp"
 #include "detail/launcher_hint.hpp"
 #include "detail/local_plan.hpp"
+#include "detail/open_loss_link.hpp"
 #include "detail/open_record.hpp"
 #include "detail/state.hpp"
 #include "rankmesh/group/detail/group_access.hpp"
@@ -56,11 +58,6 @@ std::shared_ptr<ControlPlane> make_control(const mpi::CommunicatorView& world, L
   // ranks first wait for each other with a deadline. Afterwards the program may receive any message
   // on its communicator.
   gather_facts(*control, local.devices, options.reorder);
-  if (options.survive && control->placement.node_count() > 1)
-    throw UnsupportedError{
-        fmt::format("the mesh {} may not survive lost ranks, because it spans {} nodes",
-                    description, control->placement.node_count()),
-        "leave MeshOptions::survive empty, or open the mesh on one node"};
   const auto create = [&] {
     return create_bounded(*control, control->losses_before, [world, reorder = options.reorder] {
       return communicator_of_mesh(world, reorder);
@@ -129,6 +126,8 @@ std::unique_ptr<SharedMemoryBackend> share_memory(const std::shared_ptr<ControlP
        SharedMemoryBackend::request(layout, *control, settings.single_copy, memory)});
   // Try to read the memory of the others now. Their results arrive while the board is opened.
   if (segments[1].segment) (void)memory->advance();
+  // From now on, the others can see that this rank is lost.
+  if (may_survive) mpi::record_survivor();
   control->open_board(open_board(std::move(segments[0]), *control),
                       may_survive || settings.watchdog.value_or(true));
   return std::make_unique<SharedMemoryBackend>(std::move(layout), std::move(segments[1]),
@@ -190,17 +189,72 @@ std::shared_ptr<MeshRuntime> make_runtime(const std::shared_ptr<ControlPlane>& c
   return runtime;
 }
 
-// Begins to watch for losses, if the mesh may survive.
+// Begins to watch for losses, if the mesh may survive. Collective over the mesh.
 void watch_losses(ControlPlane& control, const MeshOptions& options, const std::string& description,
-                  std::optional<std::int64_t> step) {
+                  const std::shared_ptr<const MeshPlan>& plan, std::optional<std::int64_t> step) {
   if (!options.survive) return;
-  const auto ranks = static_cast<std::size_t>(control.comm().size());
-  if (control.board().ranks().size() != ranks)
+  if (control.board().ranks() != ranks_of_node(control))
     throw UnsupportedError{
-        fmt::format("the mesh {} may not survive lost ranks, because its ranks share no memory",
+        fmt::format("the mesh {} may not survive lost ranks, because the ranks of a node share no "
+                    "memory",
                     description),
         "the log says why they cannot: correct that, or leave MeshOptions::survive empty"};
-  control.losses = LossWatch::create(control.shared_board(), control.names, description, step);
+  std::unique_ptr<LossLink> link;
+  if (control.placement.node_count() > 1)
+    link = open_loss_link(control, *options.survive, description, plan);
+  control.losses =
+      LossWatch::create(control.shared_board(), control.names, description, step, std::move(link));
+}
+
+// The groups of a mesh, and what they need.
+struct OpenGroups {
+  std::unique_ptr<DeviceBackend> device{};
+  std::shared_ptr<MeshRuntime> runtime{};
+  std::vector<std::shared_ptr<Connection>> connections{};
+  std::map<std::string, std::unique_ptr<GroupCoordinator>, std::less<>> named{};
+  std::vector<bool> has_split{};
+};
+
+// Collective over the mesh; blocks.
+OpenGroups open_groups(LocalPlan& local, const MeshOptions& options,
+                       const std::shared_ptr<ControlPlane>& control,
+                       const SharedMemoryBackend& shared) {
+  const MeshPlan& plan = *local.plan;
+  OpenGroups groups;
+  ConnectionPlan wanted = plan_connections(plan, *control);
+  if (!local.devices.is_agreed)
+    control->all().agree("the choice of devices", local.devices.agreement);
+  auto [device, why_no_device] = local.devices.open(control);
+  groups.device = std::move(device);
+  groups.connections =
+      make_connections(wanted, options, *control, shared, groups.device != nullptr);
+  groups.has_split.resize(plan.families().size());
+  if (groups.device != nullptr) {
+    std::vector<bool> asked;
+    for (std::size_t f = 0; f < plan.families().size(); ++f) asked.push_back(!plan.options(f).lazy);
+    open_devices(*groups.device, plan, control->rank(), groups.connections, asked, groups.has_split,
+                 control->all());
+  }
+  groups.runtime =
+      make_runtime(control, std::move(*local.routes), options, local.settings, groups.device.get());
+  groups.runtime->why_no_device = std::move(why_no_device);
+  for (const auto& [name, group] : wanted.coordinators)
+    groups.named.emplace(name, GroupAccess::make(name, groups.connections[group], groups.runtime));
+  return groups;
+}
+
+// If ranks of a mesh that may survive are lost now, the program gets a mesh without groups. Its
+// next use throws the loss, and then the program can call next().
+OpenGroups open_groups_or_lose(LocalPlan& local, const MeshOptions& options,
+                               const std::shared_ptr<ControlPlane>& control,
+                               const SharedMemoryBackend& shared, const NextMesh* next) {
+  try {
+    return open_groups(local, options, control, shared);
+  } catch (const LostRanks&) {
+    if (next != nullptr || control->losses == nullptr || control->losses->round() == 0) throw;
+    return {.runtime =
+                make_runtime(control, std::move(*local.routes), options, local.settings, nullptr)};
+  }
 }
 
 // Opens the parts of a mesh, in the order of MeshState. Collective over the mesh; blocks.
@@ -213,30 +267,14 @@ std::unique_ptr<MeshState> make_state(LocalPlan local, MeshOptions options,
       open_record(*control, plan, description, local.settings, names_of_transports(options)));
   relate_clocks(*control);
   auto shared = share_memory(control, plan, local.settings, options.survive.has_value());
-  watch_losses(*control, options, description, next == nullptr ? std::nullopt : next->step);
+  watch_losses(*control, options, description, local.plan,
+               next == nullptr ? std::nullopt : next->step);
   warn_of_misspelt(*control);
   warn_of_other_machine(*control, *local.routes);
-  ConnectionPlan wanted = plan_connections(plan, *control);
-  if (!local.devices.is_agreed)
-    control->all().agree("the choice of devices", local.devices.agreement);
-  auto [device, why_no_device] = local.devices.open(control);
-  std::vector<std::shared_ptr<Connection>> connections =
-      make_connections(wanted, options, *control, *shared, device != nullptr);
-  std::vector<bool> has_split(plan.families().size());
-  if (device != nullptr) {
-    std::vector<bool> asked;
-    for (std::size_t f = 0; f < plan.families().size(); ++f) asked.push_back(!plan.options(f).lazy);
-    open_devices(*device, plan, control->rank(), connections, asked, has_split, control->all());
-  }
-  const auto runtime =
-      make_runtime(control, std::move(*local.routes), options, local.settings, device.get());
-  runtime->why_no_device = std::move(why_no_device);
-  runtime->node_memory = shared->readable_memory();
-  std::map<std::string, std::unique_ptr<GroupCoordinator>, std::less<>> named;
-  for (const auto& [name, group] : wanted.coordinators)
-    named.emplace(name, GroupAccess::make(name, connections[group], runtime));
-  const auto created =
-      std::ranges::count_if(connections, [](const auto& c) { return c->owns_communicator(); });
+  OpenGroups groups = open_groups_or_lose(local, options, control, *shared, next);
+  groups.runtime->node_memory = shared->readable_memory();
+  const auto created = std::ranges::count_if(groups.connections,
+                                             [](const auto& c) { return c->owns_communicator(); });
   control->log(LogLevel::info, fmt::format("rank {} opened mesh {}: {} communicators, {} nodes",
                                            control->rank().value(), description, created,
                                            control->placement.node_count()));
@@ -246,11 +284,11 @@ std::unique_ptr<MeshState> make_state(LocalPlan local, MeshOptions options,
                     .options = std::move(options),
                     .control = control,
                     .shared = std::move(shared),
-                    .device = std::move(device),
-                    .runtime = runtime,
-                    .connections = std::move(connections),
-                    .named = std::move(named),
-                    .has_split_devices = std::move(has_split),
+                    .device = std::move(groups.device),
+                    .runtime = std::move(groups.runtime),
+                    .connections = std::move(groups.connections),
+                    .named = std::move(groups.named),
+                    .has_split_devices = std::move(groups.has_split),
                     .mark{description, control->comm().size(), plan.describe(control->rank())}}};
 }
 

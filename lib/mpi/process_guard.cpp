@@ -3,17 +3,25 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <csignal>
 #include <cstdint>
 #include <cstdlib>
 #include <exception>
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/detail/blocked_signals.hpp"
+#include "base/detail/launched.hpp"
+#include "base/detail/patience.hpp"
 #include "detail/job_end.hpp"
 #include "detail/unfinished.hpp"
 #include "rankmesh/mpi/error.hpp"
@@ -102,6 +110,43 @@ void switch_off() noexcept {
   g.previous = nullptr;
 }
 
+// Whether the launcher lets the job go on when a rank dies, as far as it says so.
+bool may_job_lose_ranks() {
+  const char* const recovery = std::getenv("OMPI_MCA_orte_enable_recovery");
+  return std::getenv("RANKMESH_GUARD") != nullptr ||
+         (recovery != nullptr && std::string_view{recovery} != "0");
+}
+
+// Returns whether a process that has to come to MPI_Finalize has ended. The ranks that are not in
+// the mesh that has lost ranks learn it only here.
+bool has_process_ended() {
+  if (has_companion_ended()) return true;
+  if (!may_job_lose_ranks()) return false;
+  return std::ranges::any_of(rankmesh::detail::states_of_launched(), [](const auto& process) {
+    return process.second == rankmesh::detail::ProcessState::ended;
+  });
+}
+
+// MPI_Finalize never returns if a process has ended inside it. So it runs in a thread, which is
+// left behind then. A process that has come through it ends, too.
+void finalize_bounded() {
+  const auto is_over = std::make_shared<std::atomic<bool>>(false);
+  {
+    const rankmesh::detail::BlockedSignals blocked;
+    std::thread{[is_over] {
+      MPI_Finalize();
+      *is_over = true;
+    }}.detach();
+  }
+  std::optional<rankmesh::Deadline> end;
+  constexpr int polls_per_look = 100;
+  for (int polls = 1; !*is_over && !(end && end->passed()); ++polls) {
+    if (polls % polls_per_look == 0 && !end && has_process_ended())
+      end.emplace(rankmesh::detail::patience().finalize);
+    usleep(1000);
+  }
+}
+
 // Finalises MPI as soon as all ranks are about to do so. If one of them cannot finalise and calls
 // MPI_Abort instead, this rank must not be in MPI_Finalize already: Open MPI 4.1's launcher waits
 // in a barrier of its own then, and often crashes or hangs when it is told to end the job.
@@ -115,10 +160,13 @@ void finalize_together() {
   int is_done = 0;
   for (int tests = 0;
        MPI_Test(&all_come, &is_done, MPI_STATUS_IGNORE) == MPI_SUCCESS && is_done == 0; ++tests) {
-    if (tests % tests_per_look == 0 && has_companion_ended()) return;
+    if (tests % tests_per_look == 0 && has_process_ended()) return;
     usleep(tests < hasty_tests ? 0 : 1000);
   }
-  MPI_Finalize();
+  if (is_survivor() || may_job_lose_ranks())
+    finalize_bounded();
+  else
+    MPI_Finalize();
 }
 
 // Ends the job, or leaves that to the launcher, because MPI cannot be finalised.

@@ -2,10 +2,14 @@
 #include "detail/unfinished.hpp"
 
 #include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cstdio>
+#include <cstdlib>
 #include <map>
 #include <mutex>
 #include <set>
@@ -45,9 +49,26 @@ UnfinishedRecord& record() {
 std::atomic<bool> may_survive{false};
 std::atomic<bool> has_lost_ranks{false};
 
+// Tells the guard around this process (tools/guard) that the job goes on if it dies. The number of
+// the descriptor may mean another file by now, so the pipe is recognised by its inode.
+void tell_guard() noexcept {
+  const char* const text = std::getenv("RANKMESH_GUARD");
+  int descriptor = -1;
+  unsigned long inode = 0;
+  struct stat status {};
+  if (text == nullptr || std::sscanf(text, "%d:%lu", &descriptor, &inode) != 2) return;
+  if (::fstat(descriptor, &status) != 0 || !S_ISFIFO(status.st_mode) || status.st_ino != inode)
+    return;
+  constexpr char word = 's';
+  // If the pipe is full, the guard has been told.
+  [[maybe_unused]] const ssize_t written = ::write(descriptor, &word, 1);
+}
+
 }  // namespace
 
-void record_survivor() noexcept { may_survive = true; }
+void record_survivor() noexcept {
+  if (!may_survive.exchange(true)) tell_guard();
+}
 bool is_survivor() noexcept { return may_survive; }
 void record_companions(const std::vector<std::int64_t>& processes) noexcept {
   const std::lock_guard lock{record().mutex};

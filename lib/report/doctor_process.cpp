@@ -59,6 +59,7 @@ constexpr std::string_view launcher_prefixes[] = {"OMPI_MCA_orte_",
                                                   "SLURM_",
                                                   "MPICH_INTERFACE_HOSTNAME",
                                                   "MPIR_CVAR_CH3_INTERFACE_HOST",
+                                                  "RANKMESH_GUARD",
                                                   "RANKMESH_MPIRUN",
                                                   "CUDA_VISIBLE_DEVICES"};
 
@@ -137,6 +138,16 @@ std::vector<Found> find_launcher(const Examination& job) {
                                           [&](const char* name) { return variable(first, name); });
   if (!mismatch) return {};
   return {{{}, mismatch->message, mismatch->hint}};
+}
+
+// Only a job that is started with guards wants to survive deaths.
+std::vector<Found> find_end_by_death(const Examination& job) {
+  const RankFacts& first = job.ranks.front();
+  const auto read = [&](const char* name) { return variable(first, name); };
+  if (!read("RANKMESH_GUARD")) return {};
+  const auto end = end_by_death(first.mpi_library, read);
+  if (!end) return {};
+  return {{{}, end->message, end->hint}};
 }
 
 std::vector<Found> find_library_versions(const Examination& job) {
@@ -274,6 +285,8 @@ constexpr Rule rules[] = {
      "each process takes itself for the whole job: it reads all data and writes the same files as "
      "the others, or refuses the mesh because ranks are missing",
      "{}", find_launcher},
+    {"deaths", warning, "the others cannot go on, although rankmesh-guard is around each rank",
+     "{}", find_end_by_death},
     {"library-versions", error,
      "different versions choose different algorithms and message formats, so ranks wait for "
      "messages that never come",

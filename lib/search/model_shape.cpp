@@ -79,7 +79,13 @@ void check(bool is_right, const std::string& reason, const char* hint) {
   if (!is_right) throw SpecError{reason, hint};
 }
 
+constexpr std::int64_t most_layers = 65536;  // and heads
+constexpr double most_parameters = 1e15;
+
 void check_figures(const ModelFigures& m, std::int64_t kv_heads) {
+  check(m.layers <= most_layers && m.heads <= most_layers,
+        fmt::format("{} layers with {} heads are more than a search tries", m.layers, m.heads),
+        "check layers and heads: 65536 each at most");
   check(m.heads % kv_heads == 0,
         fmt::format("{} heads of keys do not divide the {} heads of the model", kv_heads, m.heads),
         "check heads and kv_heads");
@@ -163,6 +169,9 @@ ModelShape::ModelShape(const ModelFigures& m, const Keeping& keeping) {
   all_parameters = static_cast<double>(dense_layers) * (dense.divided + dense.replicated) +
                    static_cast<double>(m.expert_layers) * (sparse.divided + sparse.replicated) +
                    expert_parameters + embedding * (m.tied_embedding ? 1 : 2);
+  check(all_parameters <= most_parameters,
+        fmt::format("{:.0e} parameters are more than a search tries", all_parameters),
+        "check the sizes of the model: 1e15 parameters at most");
 }
 
 }  // namespace rankmesh::search

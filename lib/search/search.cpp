@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numeric>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -51,19 +53,34 @@ class Enumeration {
     if (refusal.count++ == 0) refusal.example = rule->why(limits_, settings);
     return true;
   }
-  static bool is_wanted(const std::optional<std::int64_t>& fixed, std::int64_t value) {
-    return !fixed || *fixed == value;
+  // What the user fixes is the only value, whether or not the search would try it: the rules say
+  // why it does not work.
+  static std::vector<std::int64_t> values(const std::optional<std::int64_t>& fixed,
+                                          std::vector<std::int64_t> otherwise) {
+    return fixed ? std::vector{*fixed} : std::move(otherwise);
+  }
+  static std::vector<std::int64_t> up_to(std::int64_t most) {
+    std::vector<std::int64_t> result(static_cast<std::size_t>(std::max<std::int64_t>(1, most)));
+    std::iota(result.begin(), result.end(), 1);
+    return result;
   }
 
   void choose_meshes() {
     MeshSettings s;
-    for (s.tp = 1; s.tp <= std::min(options_.devices, limits_.model.heads); ++s.tp) {
-      if (!is_wanted(fixed_.tp, s.tp) || is_refused(s, RuleChoice::tp)) continue;
-      const std::int64_t most_cp = std::min(options_.devices / s.tp, limits_.model.sequence / 2);
-      for (s.cp = 1; s.cp <= std::max<std::int64_t>(1, most_cp); s.cp *= 2) {
-        if (!is_wanted(fixed_.cp, s.cp) || is_refused(s, RuleChoice::cp)) continue;
-        for (s.pp = 1; s.pp <= limits_.model.layers; ++s.pp)
-          if (is_wanted(fixed_.pp, s.pp)) choose_replicas(s);
+    for (const std::int64_t tp :
+         values(fixed_.tp, up_to(std::min(options_.devices, limits_.model.heads)))) {
+      s.tp = static_cast<std::int32_t>(tp);
+      if (is_refused(s, RuleChoice::tp)) continue;
+      const std::int64_t most_cp = std::min(options_.devices / tp, limits_.model.sequence / 2);
+      std::vector<std::int64_t> powers{1};
+      while (powers.back() * 2 <= most_cp) powers.push_back(powers.back() * 2);
+      for (const std::int64_t cp : values(fixed_.cp, powers)) {
+        s.cp = static_cast<std::int32_t>(cp);
+        if (is_refused(s, RuleChoice::cp)) continue;
+        for (const std::int64_t pp : values(fixed_.pp, up_to(limits_.model.layers))) {
+          s.pp = static_cast<std::int32_t>(pp);
+          if (!is_refused(s, RuleChoice::pp)) choose_replicas(s);
+        }
       }
     }
   }
@@ -92,16 +109,17 @@ class Enumeration {
 
   void choose_experts(MeshSettings s) {
     const std::int64_t most = std::max<std::int64_t>(1, limits_.model.experts);
-    for (const std::int64_t ep : divisors(most, most)) {
+    for (const std::int64_t ep : values(fixed_.ep, divisors(most, most))) {
       s.ep = static_cast<std::int32_t>(ep);
-      if (is_wanted(fixed_.ep, ep) && !is_refused(s, RuleChoice::ep)) choose_micro_batch(s);
+      if (!is_refused(s, RuleChoice::ep)) choose_micro_batch(s);
     }
   }
 
   void choose_micro_batch(MeshSettings s) {
-    for (const std::int64_t b : divisors(options_.batch / s.dp, most_micro_batch)) {
+    for (const std::int64_t b :
+         values(fixed_.micro_batch, divisors(options_.batch / s.dp, most_micro_batch))) {
       s.micro_batch = static_cast<std::int32_t>(b);
-      if (!is_wanted(fixed_.micro_batch, b) || is_refused(s, RuleChoice::micro_batch)) continue;
+      if (is_refused(s, RuleChoice::micro_batch)) continue;
       s.microbatches = static_cast<std::int32_t>(options_.batch / s.dp / b);
       choose_chunks(s);
     }
@@ -110,8 +128,7 @@ class Enumeration {
   void choose_chunks(MeshSettings s) {
     const std::int64_t most =
         s.pp == 1 ? 1 : std::min(most_virtual_stages, (limits_.model.layers + 2) / s.pp);
-    for (std::int64_t v = 1; v <= std::max<std::int64_t>(1, most); ++v) {
-      if (!is_wanted(fixed_.virtual_stages, v)) continue;
+    for (const std::int64_t v : values(fixed_.virtual_stages, up_to(most))) {
       s.virtual_stages = static_cast<std::int32_t>(v);
       bool is_exact = false;
       for (const StageKind kind : {StageKind::even, StageKind::counted, StageKind::uneven}) {

@@ -95,6 +95,9 @@ MeshSettings settings_of_mesh(std::string_view mesh) {
   const std::array<std::pair<std::string_view, std::int32_t*>, 5> sizes{
       {{"pp", &s.pp}, {"dp", &s.dp}, {"cp", &s.cp}, {"tp", &s.tp}, {"ep", &s.ep}}};
   const MeshPlan plan = MeshSpec::parse(std::string{mesh}).plan();
+  if (plan.world_size() > most_size)
+    throw SpecError{fmt::format("a search does not know meshes of {} ranks", plan.world_size()),
+                    fmt::format("use {} ranks at most", most_size)};
   for (const Layout& view : plan.views())
     for (const auto& dimension : view.dimensions()) {
       const auto found =

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -113,7 +114,7 @@ DeviceFigures parse_device(std::string_view text, std::string_view origin) {
                                 "known device",
                                 key));
     const auto value = node->value<double>();
-    if (!value || !(*value >= 0) || (*value == 0 && key != "flops_fp8"))
+    if (!value || !(*value >= 0) || !std::isfinite(*value) || (*value == 0 && key != "flops_fp8"))
       reader.refuse(*node, fmt::format("'{}' is no positive number", key),
                     fmt::format("write {} = 80e9", key));
     *field = *value;

@@ -48,7 +48,7 @@ void telling_others(detail::CallGuard& guard, const Call& call, std::uint64_t nu
     guard.throw_if_ended();  // the transport may have failed because of another member
     std::rethrow_exception(failure);
   };
-  waiter.wait(call, number, rethrow, {});
+  waiter.wait(call, number, rethrow, {}, {});
 }
 
 }  // namespace
@@ -56,7 +56,7 @@ void telling_others(detail::CallGuard& guard, const Call& call, std::uint64_t nu
 // A comparison, and the operation, which is tested only when the calls are equal.
 class GuardedTransport::GuardedCall final : public Pending {
  public:
-  GuardedCall(const Call& call, detail::CallGuard& guard, Transport& inner)
+  GuardedCall(const Call& call, detail::CallGuard& guard, RoutedTransport& inner)
       : kept_{call}, guard_{guard}, inner_{inner} {
     comparison_ = guard.start_comparison(call, [this] { carried_ = inner_.start(kept_.call); });
     if (call.user != nullptr) end_ = guard.start_end(call, has_run_);
@@ -94,7 +94,7 @@ class GuardedTransport::GuardedCall final : public Pending {
  private:
   detail::KeptCall kept_;
   detail::CallGuard& guard_;
-  Transport& inner_;
+  RoutedTransport& inner_;
   std::unique_ptr<Pending> comparison_;
   std::unique_ptr<Pending> carried_;  // null until it may begin
   std::unique_ptr<Pending> end_;      // of a call with a function of the program

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "rankmesh/transport/local_transport.hpp"
+#include "transport/detail/local_transport.hpp"
 
 #include <cstring>
 

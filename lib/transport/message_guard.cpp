@@ -8,8 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "detail/group_messages.hpp"
 #include "rankmesh/base/error.hpp"
-#include "wait/detail/small_messages.hpp"
 
 namespace rankmesh::detail {
 namespace {
@@ -136,10 +136,9 @@ void MessageGuard::send(int member, const MessageHeader& header) const {
 }
 
 void MessageGuard::receive() {
-  while (const auto received =
-             receive_if_arrived<MessageHeader>(comm_, members_.key.header_tag())) {
+  while (const auto received = receive_of_group<MessageHeader>(comm_, members_.key.header_tag(),
+                                                               members_.key.mark())) {
     const Arrived arrived{received->from, received->message};
-    if (arrived.header.mark != members_.key.mark()) continue;
     if (arrived.header.receives == takes_back)
       take_back(arrived);
     else if (!is_withdrawn(arrived))

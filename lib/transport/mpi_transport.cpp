@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "rankmesh/transport/mpi_transport.hpp"
+#include "transport/detail/mpi_transport.hpp"
 
 #include <algorithm>
 #include <exception>

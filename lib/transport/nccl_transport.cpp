@@ -10,8 +10,8 @@
 
 #include <fmt/format.h>
 
-#include "rankmesh/transport/local_transport.hpp"
 #include "rankmesh/wait/backoff.hpp"
+#include "transport/detail/local_transport.hpp"
 #include "transport/detail/nccl_call.hpp"
 
 namespace rankmesh {

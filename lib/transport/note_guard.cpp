@@ -5,8 +5,8 @@
 #include <cstring>
 #include <utility>
 
-#include "rankmesh/transport/mpi_transport.hpp"
-#include "wait/detail/small_messages.hpp"
+#include "detail/group_messages.hpp"
+#include "transport/detail/mpi_transport.hpp"
 
 namespace rankmesh::detail {
 
@@ -57,11 +57,12 @@ void NoteGuard::tell_all(NoteKind kind, std::string_view text, std::uint64_t clo
 }
 
 void NoteGuard::receive_notes() {
-  while (const auto received = receive_if_arrived<GuardNote>(comm_, members_.key.note_tag())) {
+  while (const auto received =
+             receive_of_group<GuardNote>(comm_, members_.key.note_tag(), members_.key.mark())) {
     const GuardNote& note = received->message;
     // The attempts to close a mesh are collective, so an attempt that has failed on one rank has
     // failed on all of them.
-    if (note.mark != members_.key.mark() || note.attempt <= failed_attempts_) continue;
+    if (note.attempt <= failed_attempts_) continue;
     std::string text{note.text, ::strnlen(note.text, sizeof note.text)};
     if (note.kind != NoteKind::finding)
       take(received->from, note, std::move(text));

@@ -26,20 +26,34 @@ namespace {
 
 using shm::Finding;
 
+}  // namespace
+
+// The first member that gives up decides for all what they throw, unless it ends before it has
+// written it. None gives up a meeting that others have completed and that it can complete now.
+bool ShmTransport::may_give_up(const shm::Progress& progress) {
+  const Finding& finding = engine_.finding();
+  const std::uint64_t step = is_meeting(progress) ? progress.last_step() : Finding::no_step;
+  is_writing_ = is_writing_ || engine_.finding().begin(step);
+  return is_writing_ || (!finding.has_met(step) && !is_written());
+}
+
+// Waits for a moment until the finding that another member has begun is written.
+bool ShmTransport::is_written() const {
+  return poll_until([&] { return engine_.finding().is_halted(); },
+                    Deadline{detail::patience().finding});
+}
+
 // Writes the finding if no other member has.
-void write_finding(Finding& finding, const std::vector<Rank>& missing, const auto& compose) {
-  std::uint64_t expected = Finding::none;
-  if (!finding.state.compare_exchange_strong(expected, Finding::being_written,
-                                             std::memory_order_acq_rel))
-    return;
+template <class Compose>
+void ShmTransport::write_finding(const std::vector<Rank>& missing, Compose&& compose) {
+  Finding& finding = engine_.finding();
+  if (!std::exchange(is_writing_, false) && !finding.begin(Finding::no_step)) return;
   const auto [state, text] = compose();
   std::memcpy(finding.text, text.data(), std::min(text.size(), sizeof finding.text - 1));
   finding.missing_count = std::min(missing.size(), Finding::most_missing);
   for (std::size_t i = 0; i < finding.missing_count; ++i) finding.missing[i] = missing[i].value();
-  finding.state.store(state, std::memory_order_release);
+  finding.end(state);
 }
-
-}  // namespace
 
 void ShmTransport::throw_if_ended() {
   if (engine_.is_halted()) end_early();
@@ -55,16 +69,14 @@ void ShmTransport::throw_if_unreadable(const std::optional<shm::FailedRead>& fai
 
 void ShmTransport::end_early() {
   Finding& finding = engine_.finding();
-  if (engine_.difference() != 0) write_finding(finding, {}, [&] { return compare(); });
+  if (engine_.difference() != 0) write_finding({}, [&] { return compare(); });
   // Another member may still be writing. If it ends meanwhile, the text is incomplete.
-  (void)poll_until(
-      [&] { return finding.state.load(std::memory_order_acquire) > Finding::being_written; },
-      Deadline{detail::patience().finding});
+  (void)is_written();
   engine_.give_up();
   if (messages_ != nullptr) messages_->give_up();
   has_thrown_ = true;
+  const shm::Finding::State state = finding.state();  // first: it shows the text
   const std::string text{finding.text, ::strnlen(finding.text, sizeof finding.text)};
-  const std::uint64_t state = finding.state.load(std::memory_order_acquire);
   if (state == Finding::gave_up) throw PeerError{text, detail::peer_hint};
   std::vector<Rank> missing{finding.missing, finding.missing + finding.missing_count};
   // A member that comes too late was missing itself, but it wants to know whom to look for.
@@ -80,16 +92,14 @@ void ShmTransport::give_up(const Error& why) {
   if (messages_ != nullptr) messages_->give_up();
   has_thrown_ = true;  // this rank knows why
   if (const auto* timeout = dynamic_cast<const TimeoutError*>(&why))
-    return write_finding(engine_.finding(), timeout->missing(), [&] {
+    return write_finding(timeout->missing(), [&] {
       engine_.finding().limit = static_cast<std::uint64_t>(detail::limit_of(why.hint()));
       const bool has_ended = dynamic_cast<const PeerError*>(timeout) != nullptr;
       return Found{has_ended ? Finding::ended : Finding::timed_out, why.message()};
     });
   if (dynamic_cast<const MismatchError*>(&why) != nullptr)  // found on another node
-    return write_finding(engine_.finding(), {}, [&] {
-      return Found{Finding::mismatch, why.message()};
-    });
-  write_finding(engine_.finding(), {}, [&] {
+    return write_finding({}, [&] { return Found{Finding::mismatch, why.message()}; });
+  write_finding({}, [&] {
     return Found{Finding::gave_up, fmt::format("rank {} gave up '{}': {}",
                                                place_.members.rank_of(engine_.group().self),
                                                place_.members.coordinators.front(), why.message())};

@@ -167,7 +167,7 @@ void ShmTransport::poll_unrecorded(shm::Progress& progress, const Call& call, Wa
 
 // The waiter finds out whether the group has ended because ranks are lost.
 void ShmTransport::throw_if_ended_in(const Call& call, Waiter& waiter) {
-  if (engine_.is_halted()) waiter.wait(call, calls() + 1, [&]() -> bool { end_early(); }, {});
+  if (engine_.is_halted()) waiter.wait(call, calls() + 1, [&]() -> bool { end_early(); }, {}, {});
 }
 
 // Waits for an operation that has begun: spins, then yields the core, then waits through the
@@ -179,13 +179,16 @@ void ShmTransport::wait_for(shm::Progress& progress, const Call& call, Waiter& w
       shm::pause();
       engine_.advance();
     }
+    // What ends the operation without completing it is thrown inside the waiter, which knows
+    // whether it is the result of a loss of ranks.
     for (detail::FewPolls few{yields}; few.next() && !engine_.is_halted();) {
-      if (try_to_complete(progress)) return;
+      if (progress.is_complete()) return;
       sched_yield();
+      engine_.advance();
     }
     waiter.wait(
         call, progress.call_number, [&] { return try_to_complete(progress); },
-        [&] { return engine_.awaited(); });
+        [&] { return engine_.awaited(); }, [&] { return may_give_up(progress); });
   } catch (const LostRanks&) {
     engine_.give_up();
     throw;
@@ -202,11 +205,10 @@ void ShmTransport::wait_for(shm::Progress& progress, const Call& call, Waiter& w
 // Makes progress, and returns whether the operation is complete. Throws if it never will be.
 bool ShmTransport::try_to_complete(const shm::Progress& progress) {
   if (progress.is_complete()) return true;
-  // A meeting that all members have reached is complete, even if one of them has given up since
-  // then: others may be inside MPI already, where they need this member. It reads slots only, never
-  // the buffers of the one that gave up.
-  const bool is_meeting = progress.algorithm == &shm::meeting && engine_.is_oldest(progress);
-  if (is_meeting || !engine_.is_halted()) engine_.advance();
+  // A meeting is complete once a member has gone on into MPI, even if another one has given up
+  // since then: the first one needs this member there. It reads slots only, never the buffers of
+  // the one that gave up.
+  if (is_meeting(progress) || !engine_.is_halted()) engine_.advance();
   if (progress.is_complete()) return true;
   if (++polls_ % polls_per_leaving_look == 0) engine_.look_for_closed_members();
   throw_if_ended();

@@ -52,6 +52,16 @@ LongWait::LongWait(MonitorState& state, const WaitPoint& point, const Deadline& 
                            : std::min(5.0, deadline.seconds() / 2)}} {}
 
 void LongWait::look() {
+  try {
+    take_steps();
+  } catch (const LostRanks&) {
+    throw;
+  } catch (const Error&) {
+    if (may_give_up()) throw;
+  }
+}
+
+void LongWait::take_steps() {
   LossWatch::look_at_all();
   if (state_.control != nullptr) state_.control->throw_if_lost();
   if (begin_ == 0) begin();
@@ -234,7 +244,7 @@ void LongWait::look_for_failures() {
 // reason from the ranks that throw here.
 void LongWait::look_for_deadlock() {
   if (!point_.needed || local_.empty() || NodeBoard::now() < next_deadlock_check_) return;
-  if (deadlock_) throw_deadlock();
+  if (deadlock_ && may_give_up()) throw_deadlock();
   next_deadlock_check_ = NodeBoard::now() + check_interval();
   if (!deadlock_watch_) deadlock_watch_.emplace(*state_.board());
   published_->need(state_.in_mesh(point_.needed()));
@@ -315,7 +325,9 @@ void LongWait::look_at_deadline() {
   fail(true);
 }
 
+// The others are told only after it is certain that this rank gives up.
 void LongWait::fail(bool has_timed_out) {
+  if (!may_give_up()) return;
   throw_deadlock();
   const Members others = members();
   std::vector<int> elsewhere;

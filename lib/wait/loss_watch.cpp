@@ -13,6 +13,7 @@
 
 #include "base/detail/patience.hpp"
 #include "base/detail/text.hpp"
+#include "detail/loss_link.hpp"
 #include "detail/open_parts.hpp"
 #include "detail/progress.hpp"
 #include "mpi/detail/unfinished.hpp"
@@ -62,15 +63,22 @@ LostMeshes& lost_meshes() {
 std::atomic<std::uint64_t> LossWatch::rounds_seen{0};
 
 std::shared_ptr<LossWatch> LossWatch::create(std::shared_ptr<NodeBoard> board, RankNames names,
-                                             std::string mesh, std::optional<std::int64_t> step) {
+                                             std::string mesh, std::optional<std::int64_t> step,
+                                             std::unique_ptr<LossLink> link) {
   const std::shared_ptr<LossWatch> watch{
-      new LossWatch{std::move(board), std::move(names), std::move(mesh)}};
+      new LossWatch{std::move(board), std::move(names), std::move(mesh), std::move(link)}};
   std::uint64_t none = 0;
   if (step) watch->board_->own().committed.compare_exchange_strong(none, committed(*step));
   OpenParts<LossWatch>::instance().add(*watch);
-  mpi::record_survivor();
   return watch;
 }
+
+LossWatch::LossWatch(std::shared_ptr<NodeBoard> board, RankNames names, std::string mesh,
+                     std::unique_ptr<LossLink> link)
+    : board_{std::move(board)},
+      names_{std::move(names)},
+      mesh_{std::move(mesh)},
+      link_{std::move(link)} {}
 
 LossWatch::~LossWatch() { OpenParts<LossWatch>::instance().remove(*this); }
 
@@ -78,18 +86,25 @@ void LossWatch::look_at_all(bool at_once) {
   OpenParts<LossWatch>::instance().for_each([&](LossWatch& watch) { watch.look(at_once); });
 }
 
-std::uint64_t LossWatch::round() const { return round_in(board_->losses()); }
+std::uint64_t LossWatch::round() const {
+  return link_ != nullptr ? link_->rounds() : round_in(board_->losses());
+}
 
 void LossWatch::look(bool at_once) {
   const std::int64_t now = NodeBoard::now();
   const std::uint64_t word = board_->losses();
   if (!board_->is_open() || (word & over) != 0) return;
+  if (link_ != nullptr && link_->is_over()) return;
   if (at_once || now >= next_look_) {
     next_look_ = now + static_cast<std::int64_t>(patience().deaths.count() * 1e9);
     for (std::size_t slot = 0; slot < board_->ranks().size(); ++slot) {
       const bool is_known = (board_->area(slot).fate & lost) != 0;
       // A rank that closes the mesh, or that has no place in the next one, is not lost.
-      if (!is_known && board_->has_failed(board_->ranks()[slot])) begin_round_for(slot, word);
+      if (is_known || !board_->has_failed(board_->ranks()[slot])) continue;
+      if (link_ != nullptr)
+        link_->see_death(static_cast<std::uint32_t>(board_->ranks()[slot].value()));
+      else
+        begin_round_for(slot, word);
     }
   }
   notice();
@@ -131,7 +146,7 @@ bool LossWatch::is_lost(std::size_t slot, std::uint64_t round) const {
 // this one.
 void LossWatch::decide_fates(std::uint64_t round) const {
   const std::size_t ranks = board_->ranks().size();
-  for (std::size_t slot = 0; slot < ranks; ++slot) board_->area(slot).committed |= frozen;
+  for (std::size_t slot = 0; slot < ranks; ++slot) (void)freeze(board_->area(slot));
   for (std::size_t slot = 0; slot < ranks; ++slot) {
     std::atomic<std::uint64_t>& fate = board_->area(slot).fate;
     std::uint64_t known = fate;
@@ -141,7 +156,28 @@ void LossWatch::decide_fates(std::uint64_t round) const {
   }
 }
 
+LossWatch::Loss LossWatch::decide_with_other_nodes() const {
+  using Failure = LossAgreement::Failure;
+  const LossLink::LinkState state = link_->wait_for(link_->rounds());
+  if (state.failure == Failure::excluded)
+    throw Error{fmt::format("this rank is excluded from the mesh {}: the other ranks did not hear "
+                            "it for too long, and go on without it",
+                            mesh_),
+                "end this process"};
+  if (state.failure == Failure::no_majority)
+    throw Error{fmt::format("the mesh {} has lost ranks, and those that this rank still reaches "
+                            "are not the majority of it",
+                            mesh_),
+                "end the program, and begin again from a checkpoint"};
+  Loss loss{.round = state.rounds};
+  for (std::size_t rank = 0; rank < state.decision.lost.size(); ++rank)
+    if (state.decision.lost[rank]) loss.ranks.emplace_back(static_cast<std::int64_t>(rank));
+  if (state.decision.step >= 0) loss.step = state.decision.step;
+  return loss;
+}
+
 LossWatch::Loss LossWatch::decide() const {
+  if (link_ != nullptr) return decide_with_other_nodes();
   Loss loss;
   for (std::uint64_t word = board_->losses(); round_in(word) != loss.round;
        word = board_->losses()) {
@@ -183,6 +219,10 @@ void LossWatch::raise(const LossWatch* own) {
   last->raise_own();
 }
 
+std::int64_t LossWatch::freeze(RankArea& area) {
+  return static_cast<std::int64_t>((area.committed |= frozen) >> 1) - 1;
+}
+
 bool LossWatch::commit(std::int64_t step) {
   std::atomic<std::uint64_t>& own = board_->own().committed;
   std::uint64_t before = own;
@@ -214,12 +254,16 @@ std::vector<std::int64_t> LossWatch::processes() const {
 }
 
 void LossWatch::come(std::uint64_t round, Gathering meeting) {
+  if (link_ != nullptr)
+    return link_->come(meeting == Gathering::before ? LossAgreement::Attendance::before
+                                                    : LossAgreement::Attendance::opened);
   board_->own().met = round << 1 | static_cast<std::uint64_t>(meeting);
 }
 
 std::vector<Rank> LossWatch::missing(std::uint64_t round, const std::vector<Rank>& ranks,
                                      Gathering meeting) const {
   std::vector<Rank> missing;
+  if (link_ != nullptr) return missing;
   for (const Rank rank : ranks)
     if (board_->area(board_->index_of(rank).value()).met <
         (round << 1 | static_cast<std::uint64_t>(meeting)))
@@ -228,6 +272,9 @@ std::vector<Rank> LossWatch::missing(std::uint64_t round, const std::vector<Rank
 }
 
 bool LossWatch::have_met(std::uint64_t round, const std::vector<Rank>& ranks, Gathering meeting) {
+  if (link_ != nullptr)
+    return this->round() == round &&
+           (meeting == Gathering::before ? link_->have_all_come() : link_->is_over());
   std::uint64_t word = board_->losses();
   if (round_in(word) != round) return false;
   if ((word & over) != 0) return true;

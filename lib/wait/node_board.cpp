@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -26,6 +27,7 @@ struct alignas(128) BoardHeader {
   std::atomic<std::uint64_t> gave_up{0};       // the place of the rank that ended a close, plus 1
   std::atomic<std::uint64_t> balance{0};       // of the messages of all ranks
   std::atomic<std::uint64_t> losses{0};        // see LossWatch
+  std::array<std::atomic<std::int64_t>, 4> heard{};  // see LossLink
 };
 // In `closings`: a rank does not wait for the others any longer.
 constexpr std::uint64_t close_ended = std::uint64_t{1} << 63;
@@ -69,6 +71,10 @@ std::optional<RankStatus> call_of(const RankArea& area) {
 }  // namespace
 
 std::atomic<std::uint64_t>& NodeBoard::losses() const { return header_of(memory_).losses; }
+
+std::atomic<std::int64_t>& NodeBoard::heard(std::size_t neighbour) const {
+  return header_of(memory_).heard.at(neighbour);
+}
 
 bool NodeBoard::is_gone(std::size_t slot) const {
   return (area(slot).has_come && !area(slot).is_open()) || has_ended(slot);

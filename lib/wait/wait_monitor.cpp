@@ -89,23 +89,22 @@ void MonitorState::answer(const WaitPoint& point) {
 }
 
 const Verdict* MonitorState::hear(const WaitPoint& point) {
-  std::optional<Verdict>
-      mine;  // all that have come are taken, so that none is left for later waits
-  while (const auto received = take<Verdict>(verdict_tag)) {
-    const Verdict& verdict = received->message;
-    const bool is_mine = verdict.concerns(point, received->from);
+  const auto is_mine = [&](const auto& known) { return known.message.concerns(point, known.from); };
+  while (const auto received = take<Verdict>(verdict_tag))
+    if (received->message.is_remembered != 0 || is_mine(*received)) keep(heard, *received);
+  const Verdict* departure = nullptr;
+  for (const auto& known : heard) {
+    if (!is_mine(known)) continue;
+    if (known.message.scope == Verdict::everything) {
+      if (departure == nullptr) departure = &known.message;
+      continue;
+    }
+    const Verdict verdict = known.message;
     // A scope does not recover. A point without a scope may be tried again.
-    if (verdict.scope != 0 || (!is_mine && verdict.is_remembered != 0)) keep(heard, *received);
-    if (is_mine && verdict.scope != Verdict::everything && !mine) mine = verdict;
+    std::erase_if(heard, [&](const auto& k) { return k.message.scope == 0 && is_mine(k); });
+    throw_verdict(point, verdict);
   }
-  if (mine) throw_verdict(point, *mine);
-  const auto earlier = std::ranges::find_if(
-      heard, [&](const auto& known) { return known.message.concerns(point, known.from); });
-  if (earlier == heard.end()) return nullptr;
-  if (earlier->message.scope == Verdict::everything) return &earlier->message;
-  const Verdict verdict = earlier->message;
-  if (verdict.scope == 0) heard.erase(earlier);
-  throw_verdict(point, verdict);
+  return departure;
 }
 
 void MonitorState::throw_verdict(const WaitPoint& point, const Verdict& verdict) {

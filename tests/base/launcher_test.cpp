@@ -87,6 +87,34 @@ TEST_CASE("srun without PMIx is reported before Open MPI is initialised") {
   CHECK(!found({{"SLURM_MPI_TYPE", "pmi2"}, {"OMPI_COMM_WORLD_RANK", "1"}}));
 }
 
+TEST_CASE("what a launcher does when a rank dies") {
+  const auto end = [](const Variables& variables, std::string_view library = "Open MPI v4.1.4, x") {
+    return rankmesh::end_by_death(library, [&](const char* name) -> std::optional<std::string> {
+      const auto found = variables.find(name);
+      return found == variables.end() ? std::nullopt : std::optional{found->second};
+    });
+  };
+  const Variables alone, mpirun{{"OMPI_COMM_WORLD_SIZE", "4"}};
+  const auto with = [&](Variables more) {
+    more.insert(mpirun.begin(), mpirun.end());
+    return more;
+  };
+  const Variables guarded = with({{"RANKMESH_GUARD", "7:12"}});
+  CHECK(!end(alone));
+  REQUIRE(end(mpirun));
+  CHECK_CONTAINS(end(mpirun)->message, "when a rank dies");
+  CHECK_CONTAINS(end(mpirun)->hint, "--mca orte_allowed_exit_without_sync 1 -n ... rankmesh-guard");
+  CHECK(!end(with({{"OMPI_MCA_orte_enable_recovery", "1"}})));
+  CHECK(end(with({{"OMPI_MCA_orte_enable_recovery", "0"}})));
+  CHECK(end(with({{"OMPI_MCA_orte_allowed_exit_without_sync", "1"}})));  // only for guards
+  REQUIRE(end(guarded));
+  CHECK_CONTAINS(end(guarded)->message, "without MPI_Finalize");
+  CHECK(!end(with({{"RANKMESH_GUARD", "7:12"}, {"OMPI_MCA_orte_allowed_exit_without_sync", "1"}})));
+  CHECK_CONTAINS(end({{"PMI_SIZE", "4"}}, "MPICH Version:\t4.0.2\nx")->hint,
+                 "mpirun -n ... rankmesh-guard");
+  CHECK(!end({{"PMI_SIZE", "4"}, {"RANKMESH_GUARD", "7:12"}}, "MPICH Version:\t4.0.2\nx"));
+}
+
 TEST_CASE("variables that the ranks inherit from an outer launcher prove nothing") {
   // mpirun starts its daemons with srun, one on each of 4 nodes, and one rank in all.
   CHECK(!mismatch({{"SLURM_STEP_NUM_TASKS", "4"}, {"OMPI_COMM_WORLD_SIZE", "1"}}));

@@ -2,6 +2,12 @@
 // Expert dispatch against one plain process, on host memory.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
 #include "exchange/experts_reference.hpp"
 #include "support/iterations.hpp"
 
@@ -210,5 +216,96 @@ TEST_CASE("rows and tokens that overlap are refused on every rank") {
   const auto beside = all.last(3 * un);
   dispatcher.dispatch(route, tokens, beside);
   CHECK(memory == std::vector<float>(6 * un, 2.0F));
+  mesh.close();
+}
+
+namespace {
+
+// Two parts of the tokens move at the same time, with weights of the type of the rows. Everything
+// equals the blocking calls with float weights.
+template <class T>
+void overlap_two_parts(GroupCoordinator& ep, std::int64_t hidden) {
+  constexpr std::int64_t top_k = 2, tokens_of_part = 5;
+  ExpertDispatcher dispatcher{
+      ep, ExpertMap::contiguous(2 * ep.size(), ep.size()), {.alignment = 4}};
+  struct Part {
+    std::vector<std::int32_t> ids;
+    std::optional<ExpertRoute> route;
+    std::vector<T> tokens, rows, out, weights;
+    std::vector<float> float_weights;
+  };
+  std::array<Part, 2> parts;
+  const auto self = static_cast<std::int32_t>(ep.rank_in_group().value());
+  for (std::size_t p = 0; p < parts.size(); ++p) {
+    Part& part = parts[p];
+    const auto first = static_cast<std::int32_t>(p);
+    for (std::int32_t i = 0; i < tokens_of_part * top_k; ++i) {
+      part.ids.push_back((self + 3 * i + first) % static_cast<std::int32_t>(2 * ep.size()));
+      part.float_weights.push_back(static_cast<float>(i % 5 - 2) / 4);
+      part.weights.push_back(static_cast<T>(part.float_weights.back()));
+    }
+    for (std::int64_t i = 0; i < tokens_of_part * hidden; ++i)
+      part.tokens.push_back(static_cast<T>(static_cast<float>(i % 7 + self + first)));
+    part.route = dispatcher.route(part.ids, top_k);
+    part.rows.resize(static_cast<std::size_t>(part.route->rows() * hidden));
+    part.out.resize(part.tokens.size());
+  }
+  const auto is_same = [](const std::vector<T>& a, const std::vector<T>& b) {
+    return std::ranges::equal(
+        a, b, [](T x, T y) { return static_cast<float>(x) == static_cast<float>(y); });
+  };
+  std::vector<Work> works;
+  for (Part& part : parts)
+    works.push_back(dispatcher.dispatch_async(*part.route, part.tokens, part.rows));
+  for (Work& work : works) work.wait();
+  works.clear();
+  for (Part& part : parts) {
+    std::vector<T> rows(part.rows.size(), static_cast<T>(-1.0F));
+    dispatcher.dispatch(*part.route, part.tokens, rows);
+    CHECK(is_same(part.rows, rows));
+  }
+  for (Part& part : parts)
+    works.push_back(
+        dispatcher.combine_async(*part.route, part.rows, std::vector<T>(part.weights), part.out));
+  while (!works[1].test()) {
+  }
+  works[0].wait();
+  for (Part& part : parts) {
+    std::vector<T> out(part.out.size());
+    dispatcher.combine(*part.route, part.rows, part.float_weights, out);
+    CHECK(is_same(part.out, out));
+    std::vector<T> again(part.out.size());
+    dispatcher.combine(*part.route, part.rows, part.weights, again);
+    CHECK(is_same(again, out));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("two parts of the tokens are in flight, and the weights have the type of the rows") {
+  Mesh mesh{MPI_COMM_WORLD, "ep=auto"};
+  for (const std::int64_t hidden : {1, 3, 20'000}) {
+    overlap_two_parts<float>(mesh["ep"], hidden);
+    overlap_two_parts<double>(mesh["ep"], hidden);
+    overlap_two_parts<BFloat16>(mesh["ep"], hidden);
+    overlap_two_parts<Float16>(mesh["ep"], hidden);
+  }
+  mesh.close();
+}
+
+TEST_CASE("a dispatch that is too short is refused before anything moves") {
+  Mesh mesh{MPI_COMM_WORLD, "ep=auto"};
+  auto& ep = mesh["ep"];
+  ExpertDispatcher dispatcher{ep, ExpertMap::contiguous(ep.size(), ep.size())};
+  const std::vector<std::int32_t> ids{0, 0};
+  const ExpertRoute route = dispatcher.route(ids, 1);
+  const std::vector<float> tokens(6);
+  std::vector<float> rows(static_cast<std::size_t>(route.rows() * 3) + 1);
+  CHECK_THROWS_AS((void)dispatcher.dispatch_async(route, tokens, rows), UsageError);
+  rows.pop_back();
+  std::vector<float> out(6);
+  CHECK_THROWS_AS((void)dispatcher.combine_async(route, rows, std::vector<float>(1), out),
+                  UsageError);
+  dispatcher.dispatch(route, tokens, rows);  // the group goes on
   mesh.close();
 }

@@ -11,10 +11,10 @@
 #include "estimated.hpp"
 #include "search/cost.hpp"
 
-/// The elements of the whole weights or gradients that ZeRO has at a time where it divides them:
+/// The bytes of the whole weights or gradients that ZeRO has at a time where it divides them:
 /// twice the largest bucket of each division (docs/sharded.md). A part is a bucket if it has 64
 /// KiB.
-inline double gathered_by(Model& stage) {
+inline double whole_buckets(Model& stage) {
   double all = 0;
   stage.for_each_store([&](Store& store) {
     for (int kind = 0; kind < kinds; ++kind) {
@@ -30,15 +30,14 @@ inline double gathered_by(Model& stage) {
       all += static_cast<double>(std::min(sum, 2 * std::max(most, bucket)));
     }
   });
-  return all;
+  return all * sizeof(Real);
 }
 
 /// What examples/gpt does as a training program. It computes norms and activation functions again.
-inline rankmesh::search::Software gpt_program(Model& stage) {
+inline rankmesh::search::Software gpt_program() {
   rankmesh::search::Software program;
   program.name = "gpt";
   program.states = {sizeof(Real), sizeof(Real), 2 * sizeof(Real)};
-  program.most_gathered = gathered_by(stage);
   program.activation_bytes = sizeof(Real);
   program.logit_bytes = sizeof(Real);
   program.accumulates = true;
@@ -77,11 +76,8 @@ inline double memory_difference(Config config, Groups& groups, const std::string
       .recompute = search::Recompute::selective};
   const rankmesh::Machine machine{settings.ranks(),
                                   {{"node", rankmesh::LevelKind::node, settings.ranks()}}};
-  const search::CostModel cost{figures(config, groups),
-                               search::device_figures("H100"),
-                               machine,
-                               gpt_program(trainer.model()),
-                               {}};
+  const search::CostModel cost{
+      figures(config, groups), search::device_figures("H100"), machine, gpt_program(), {}};
   const search::DeviceMemory predicted = cost.memory(settings, groups.pp.rank_in_group().value());
 
   AllocatedBytes states;
@@ -100,11 +96,12 @@ inline double memory_difference(Config config, Groups& groups, const std::string
       std::printf("FAILED: rank %d: %.0f bytes of %s, and %.0f were predicted\n",
                   static_cast<int>(groups.mesh.rank().value()), bytes, what, expected);
   };
-  compare("weights", static_cast<double>(states.weights), predicted.weights + predicted.gathered);
+  const double whole = whole_buckets(trainer.model());
+  compare("weights", static_cast<double>(states.weights),
+          predicted.weights + (config.zero == 3 ? whole : 0));
   const bool divides_gradients = config.zero >= 2 && settings.microbatches == 1;
-  compare(
-      "gradients", static_cast<double>(states.gradients),
-      predicted.gradients + (divides_gradients ? gathered_by(trainer.model()) * sizeof(Real) : 0));
+  compare("gradients", static_cast<double>(states.gradients),
+          predicted.gradients + (divides_gradients ? whole : 0));
   compare("the optimizer", static_cast<double>(states.optimizer), predicted.optimizer);
   compare("activations", kept / static_cast<double>(groups.ep.size()),
           predicted.activations + predicted.logits);

@@ -32,7 +32,7 @@ class Done final : public Pending {
 };
 
 // A transport that transfers nothing and records the calls.
-class Recorder final : public Transport {
+class Recorder final : public RoutedTransport {
  public:
   Recorder(std::string name, std::int64_t largest, std::vector<std::string>& log)
       : name_{std::move(name)}, largest_{largest}, log_{log} {}

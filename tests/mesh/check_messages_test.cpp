@@ -2,7 +2,9 @@
 // The option `check`: messages between two members that are compared.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <chrono>
+#include <memory>
 #include <span>
 #include <string>
 #include <thread>
@@ -113,4 +115,28 @@ TEST_CASE("two meshes that adopt one communicator under one name lose no message
     send.wait();
     CHECK(first == second);
   }
+}
+
+// Groups have 1,800 tags, so some of so many groups have the same ones.
+TEST_CASE("many groups that adopt one communicator lose no messages") {
+  NEEDS_RANKS(2);
+  constexpr int count = 200;
+  Adopted a{checked(20)};
+  std::vector<std::shared_ptr<GroupCoordinator>> groups;
+  for (int i = 0; i < count; ++i)
+    groups.push_back(a.mesh.adopt(a.comm, "all " + std::to_string(i)));
+  std::vector<int> out(count), in(count, -1);
+  std::vector<Work> works;
+  for (std::size_t i = 0; i < count; ++i) {
+    out[i] = size() * static_cast<int>(i) + rank();
+    works.push_back(groups[i]->recv_async(std::span{in}.subspan(i, 1), prev, 1));
+    works.push_back(groups[i]->send_async(std::span{out}.subspan(i, 1), next, 1));
+  }
+  // MPI carries all messages with one tag, so their groups may be mixed up, but none is lost.
+  for (Work& work : works) work.wait();
+  std::ranges::sort(in);
+  for (std::size_t i = 0; i < count; ++i)
+    CHECK(in[i] == size() * static_cast<int>(i) + (rank() + size() - 1) % size());
+  a.mesh.close();
+  MPI_Comm_free(&a.comm);
 }

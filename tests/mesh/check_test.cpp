@@ -155,6 +155,7 @@ TEST_CASE("check: a member that skips the last call is named") {
     CHECK_CONTAINS(message, the_last() + ": close of all after 1 calls");
     CHECK_CONTAINS(message, "all.all_reduce(4 x float32, sum, in place), call 2");
     // The last one may have given up its close() before, and then this one does not succeed alone.
+    // If all have come before, all close the mesh, and the last one throws nevertheless.
     try {
       a.mesh.close();
     } catch (const PeerError& error) {

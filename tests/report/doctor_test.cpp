@@ -35,6 +35,12 @@ void keep_one_rank(Facts& job) {
 
 const std::vector<Mistake> mistakes = {
     {"launcher", keep_one_rank, {}, "OMPI_COMM_WORLD_SIZE=8"},
+    {"deaths",
+     [](Facts& job) {
+       for (auto& facts : job) facts.variables["RANKMESH_GUARD"] = "9:81";
+     },
+     {},
+     "mpirun ends the job when a rank ends without MPI_Finalize"},
     {"library-versions",
      [](Facts& job) { job[5].libraries[1].version = "2.18.1"; },
      {5},

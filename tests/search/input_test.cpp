@@ -26,6 +26,11 @@ constexpr const char* mixtral = R"({"model_type": "mixtral", "hidden_size": 4096
   "intermediate_size": 14336, "num_attention_heads": 32, "num_hidden_layers": 32,
   "num_key_value_heads": 8, "vocab_size": 32000, "max_position_embeddings": 32768,
   "num_local_experts": 8, "num_experts_per_tok": 2})";
+constexpr const char* qwen3_moe = R"({"model_type": "qwen3_moe", "hidden_size": 4096,
+  "intermediate_size": 12288, "num_attention_heads": 64, "num_hidden_layers": 94,
+  "num_key_value_heads": 4, "head_dim": 128, "vocab_size": 151936,
+  "max_position_embeddings": 40960, "num_experts": 128, "num_experts_per_tok": 8,
+  "moe_intermediate_size": 1536})";
 constexpr const char* deepseek = R"({"model_type": "deepseek_v3", "hidden_size": 7168,
   "intermediate_size": 18432, "num_attention_heads": 128, "num_hidden_layers": 61,
   "num_key_value_heads": 128, "vocab_size": 129280, "max_position_embeddings": 163840,
@@ -44,6 +49,7 @@ std::string without(std::string text, const std::string& field) {
 TEST_CASE("models of Hugging Face have the published number of parameters") {
   CHECK(parse_hugging_face(llama3_70b, "x").parameters == doctest::Approx(70.55e9).epsilon(0.001));
   CHECK(parse_hugging_face(mixtral, "x").parameters == doctest::Approx(46.7e9).epsilon(0.001));
+  CHECK(parse_hugging_face(qwen3_moe, "x").parameters == doctest::Approx(235e9).epsilon(0.002));
   const ModelFigures v3 = parse_hugging_face(deepseek, "x");
   CHECK(v3.parameters == doctest::Approx(671e9).epsilon(0.001));
   CHECK((v3.expert_layers == 58 && v3.latent_rank == 512 && v3.nodes_per_token == 4));
@@ -66,6 +72,20 @@ TEST_CASE("a missing field is named") {
   CHECK(message(without(deepseek, "kv_lora_rank")) ==
         "config.json: the deepseek_v3 model has no 'kv_lora_rank'");
   CHECK(message(R"({"model_type": "t5"})") == "config.json: the model_type 't5' is not known");
+  const auto with = [&](const std::string& text, const std::string& field, const char* value) {
+    const std::size_t at = text.find(':', text.find("\"" + field + "\"")) + 1;
+    return message(text.substr(0, at) + value + text.substr(text.find_first_of(",}", at)));
+  };
+  CHECK(with(llama3_70b, "num_key_value_heads", "7") ==
+        "7 heads of keys do not divide the 64 heads of the model");
+  CHECK(with(llama3_70b, "hidden_size", "8191") ==
+        "64 heads do not divide the 8191 elements of a token");
+  CHECK(with(llama3_70b, "num_hidden_layers", "1000000000") ==
+        "1000000000 layers with 64 heads are more than a search tries");
+  CHECK(with(llama3_70b, "vocab_size", "4611686018427387904") ==
+        "8e+22 parameters are more than a search tries");
+  CHECK(with(mixtral, "num_experts_per_tok", "9") == "each token goes to 9 of 8 experts");
+  CHECK(with(deepseek, "first_k_dense_replace", "62") == "-1 of the 61 layers have experts");
   CHECK(message("{") == "config.json: the text is no object of JSON");
   ModelFigures m;
   m.layers = 2, m.hidden = 64;
@@ -100,6 +120,7 @@ TEST_CASE("devices: names, files, and what is refused") {
   CHECK_THROWS_WITH_AS((void)parse_device("device = \"H100\"\nmemory = -1\n", "x.toml"),
                        doctest::Contains("x.toml:2"), SpecError);
   CHECK_THROWS_AS((void)parse_device("memroy = 1\n", "x.toml"), SpecError);
+  CHECK_THROWS_AS((void)parse_device("device = \"H100\"\nflops = inf\n", "x.toml"), SpecError);
   CHECK_THROWS_AS((void)software("megatron", "pure"), UsageError);
   CHECK_THROWS_AS((void)software("pytorch", "bf16"), UsageError);
 }

@@ -102,6 +102,12 @@ inline ModelFigures model_of(const Fields& row, bool is_old) {
   m.sequence = whole(row, "seq", 4096);
   m.dropout = is_old;
   m.tied_embedding = !m.gated;
+  m.experts = whole(row, "experts", 0);
+  if (m.experts > 0) {
+    m.experts_per_token = whole(row, "topk", 1);
+    m.expert_layers = m.layers;
+    m.gated = true, m.tied_embedding = false;
+  }
   if (m.name.find("DeepSeek-V3") != std::string::npos) {
     m.experts = 256, m.experts_per_token = 8, m.expert_layers = 58, m.shared_experts = 1;
     m.expert_feed_forward = 2048, m.feed_forward = 18432, m.nodes_per_token = 4;

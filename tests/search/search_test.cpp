@@ -239,7 +239,7 @@ TEST_CASE("groups have times that differ by less than 10 %, the least memory fir
   std::vector<Candidate> candidates{
       {{.pp = 1}, 1.0F, 9, Fit::fits},  {{.pp = 2}, 1.05F, 5, Fit::fits},
       {{.pp = 2}, 1.06F, 4, Fit::fits}, {{.pp = 4}, 1.09F, 1, Fit::tight},
-      {{.pp = 1}, 1.2F, 1, Fit::fits},  {{.pp = 8}, 1.3F, 1, Fit::fits}};
+      {{.pp = 1}, 1.15F, 1, Fit::fits}, {{.pp = 8}, 1.25F, 1, Fit::fits}};
   const auto best = grouped(candidates, 10);
   REQUIRE(best.size() == 4);
   CHECK((best[0].candidate.settings.pp == 2 && best[0].candidate.bytes == 4));

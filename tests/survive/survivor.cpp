@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -15,6 +16,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -47,8 +49,21 @@ std::vector<int> list_of(std::string_view text) {
   return ranks;
 }
 
+// Says when something has happened; tests/survive/check prints how long it took.
+void stamp(const char* what) {
+  fmt::print("time {} {}\n", what,
+             std::chrono::duration_cast<std::chrono::microseconds>(
+                 std::chrono::steady_clock::now().time_since_epoch())
+                 .count());
+  std::fflush(stdout);
+}
+
 void die(std::string_view kind = {}) {
+  stamp("death");
   if (kind == "exit") std::exit(3);
+  // All processes of this host, and with "power" its network before.
+  if (kind == "power" && std::system("ip link set eth0 down") != 0) std::_Exit(4);
+  if (kind == "host" || kind == "power") ::kill(-1, SIGKILL);
   if (kind == "exception") throw std::runtime_error{"a mistake of the program"};
   ::kill(::getpid(), kind == "fault" ? SIGSEGV : SIGKILL);
 }
@@ -138,16 +153,23 @@ int run(const Arguments& arguments) {
     return std::ranges::find(list, self) != list.end();
   };
   const MeshOptions options{.survive = Survival{}};
-  std::optional<Mesh> mesh{std::in_place, MPI_COMM_WORLD, std::string_view{arguments.mesh},
-                           options};
+  // The last rank has no part in the mesh, and does nothing.
+  MPI_Comm world = MPI_COMM_WORLD;
+  if (arguments.kind == "part") {
+    int size = 0;
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    MPI_Comm_split(MPI_COMM_WORLD, self == size - 1 ? 1 : 0, self, &world);
+    if (self == size - 1) return 0;
+  }
+  std::optional<Mesh> mesh{std::in_place, world, std::string_view{arguments.mesh}, options};
   MPI_Comm of_program = MPI_COMM_NULL;
-  MPI_Comm_dup(MPI_COMM_WORLD, &of_program);
+  MPI_Comm_dup(world, &of_program);
   int losses = 0;
   bool is_lost = false;
   while (true) {
     try {
       if (is_lost) mesh = mesh->next();
-      is_lost = false;
+      if (std::exchange(is_lost, false)) stamp("mesh");
       if (!mesh) {
         fmt::print("idle {}\n", self);
         return 0;
@@ -171,6 +193,7 @@ int run(const Arguments& arguments) {
       fmt::print("closed {} of {} at {}\n", mesh->rank().value(), mesh->size(), *mesh->step());
       return 0;
     } catch (const LostRanks& lost) {
+      stamp("error");
       std::vector<std::int64_t> ranks;
       for (const Rank rank : lost.ranks()) ranks.push_back(rank.value());
       fmt::print("lost {} {} {}: {}\n", ++losses, fmt::join(ranks, ","), lost.step().value_or(-1),

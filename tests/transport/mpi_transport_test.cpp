@@ -12,8 +12,8 @@
 
 #include "group/conformance.hpp"
 #include "rankmesh/rankmesh.hpp"
-#include "rankmesh/transport/mpi_transport.hpp"
 #include "support/mpi_world.hpp"
+#include "transport/detail/mpi_transport.hpp"
 
 namespace {
 

@@ -117,6 +117,24 @@ TEST_CASE("a point that may repeat is tried again without the earlier failure") 
   wait_for_all();
 }
 
+TEST_CASE("a rank that may not give up any more completes its wait, and tells nobody") {
+  NEEDS_RANKS(2);
+  WaitWorld world;
+  if (rank() == last()) {
+    bool is_complete = false;
+    world.point.may_give_up = [&] {
+      is_complete = true;  // all others have come
+      return false;
+    };
+    CHECK_NOTHROW(
+        world.monitor.wait([&] { return is_complete; }, world.point, WaitWorld::after(0.1)));
+    CHECK(is_complete);
+  }
+  wait_for_all();
+  does_not_fail(world, world.point);
+  wait_for_all();
+}
+
 TEST_CASE("an exception of an operation is given up too, but a UsageError is not") {
   NEEDS_RANKS(2);
   WaitWorld world;

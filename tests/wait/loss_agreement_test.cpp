@@ -25,13 +25,17 @@ using Failure = LossAgreement::Failure;
 
 constexpr int units = 10;  // of time, in a tick
 
-// Messages from some members to the others do not arrive.
+// Messages from some members to others, or to all others, do not arrive.
 struct Cut {
   Members from;
   bool is_one_way = false;
   int begin = 0, end = 0;  // in ticks
+  Members to{};
   [[nodiscard]] bool has(std::uint32_t a, std::uint32_t b) const {
-    return from[a] != from[b] && (!is_one_way || from[a]);
+    const auto leads = [&](std::uint32_t x, std::uint32_t y) {
+      return from[x] && (to.empty() ? !from[y] : to[y]);
+    };
+    return leads(a, b) || (!is_one_way && leads(b, a));
   }
 };
 
@@ -41,6 +45,7 @@ struct Conditions {
   int delay = 2;      // at most, in ticks
   int quiet_at = 60;  // from then on all messages arrive
   std::vector<Cut> cuts{};
+  bool watch_all = true;  // or only the members of the next nodes
   LossAgreement::Times times{.settle = 4, .retry = 4, .silence = 40, .give_up = 250};
 };
 
@@ -183,7 +188,7 @@ class World {
     if (const std::uint32_t peer = m ^ 1; peer < size() && members_[peer].is_dead)
       agreement.see_death(peer);
     for (std::uint32_t other = 0; other < size(); ++other)
-      if (other / 2 != m / 2 && tick_ - member.heard[other] > conditions_.times.silence)
+      if (watches(m / 2, other / 2) && tick_ - member.heard[other] > conditions_.times.silence)
         agreement.see_silence(other);
     agreement.tick();
     // The owner goes to the meetings.
@@ -202,16 +207,25 @@ class World {
         static_cast<std::uint32_t>(m + 1 + tick_ / 3 % (static_cast<int>(size()) - 1));
     if (tick_ % 3 == 0 && !member.is_dead) post(m, next % size(), agreement.hello());
   }
+  [[nodiscard]] bool watches(std::uint32_t node, std::uint32_t other) const {
+    const std::uint32_t nodes = (size() + 1) / 2;
+    return node != other &&
+           (conditions_.watch_all || (node + 1) % nodes == other || (other + 1) % nodes == node);
+  }
   void die(std::uint32_t m) { members_[m].is_dead = true; }
 
   // Sends its messages, and compares its decisions with those of the others.
   void look_at(std::uint32_t m) {
     Member& member = members_[m];
+    compare(m);  // also if it dies before it can tell others
     for (const auto& out : member.agreement->take_messages()) {
       if (member.messages_left == 0) return die(m);
       if (member.messages_left > 0) --member.messages_left;
       post(m, out.to, out.message);
     }
+  }
+  void compare(std::uint32_t m) {
+    Member& member = members_[m];
     const auto& own = member.agreement->decisions();
     for (; member.known < own.size(); ++member.known) {
       if (member.known == decisions_.size()) judge(own[member.known]);
@@ -360,6 +374,18 @@ TEST_CASE("of two parts that do not hear each other, the larger one goes on") {
     CHECK(world.of(0).failure() != Failure::none);
     CHECK(world.of(1).failure() != Failure::none);
   }
+}
+
+TEST_CASE("a cut that no member notices by itself is found by the leader") {
+  World world{7,
+              {.members = 8,
+               .quiet_at = 400,
+               .cuts = {{set_of(8, {0, 1}), false, 5, 400, set_of(8, {4, 5})}},
+               .watch_all = false}};
+  world.kill_at(2, 10);
+  world.run();
+  CHECK(world.decisions().back().kind == Decision::DecisionKind::over);
+  CHECK(world.decisions().back().lost == set_of(8, {2, 4, 5}));
 }
 
 TEST_CASE("of two halves, the one with the lowest member goes on") {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <memory>
 #include <vector>
 
@@ -42,9 +43,10 @@ double read_amount(const std::string& option, const std::string& text) {
   if (unit.ends_with('B')) unit.remove_suffix(1);
   const bool is_binary = unit.ends_with('i');
   if (is_binary) unit.remove_suffix(1);
-  const std::size_t power = unit.empty() ? 0 : std::string_view{"KMGT"}.find(unit) + 1;
-  if (error != std::errc{} || !(value > 0) || unit.size() > 1 || power > 4 ||
-      (is_binary && power == 0))
+  const std::size_t place = std::string_view{"KMGT"}.find(unit);
+  const std::size_t power = unit.empty() ? 0 : place + 1;
+  if (error != std::errc{} || !(value > 0) || !std::isfinite(value) || unit.size() > 1 ||
+      place == std::string_view::npos || (is_binary && power == 0))
     throw UsageError{fmt::format("{} must be an amount, got '{}'", option, text),
                      "write a number with a unit, such as 80GB, 80GiB or 16Mi"};
   for (std::size_t p = 0; p < power; ++p) value *= is_binary ? 1024 : 1000;
@@ -95,12 +97,13 @@ rankmesh::Machine machine_of(const SearchArguments& options, const MachineArgume
   return *used.machine(*options.devices);
 }
 
-template <class Number>
-void store_number(const std::string& text, const std::string& value, Number& to) {
+std::int64_t read_number(const std::string& text, const std::string& value, bool is_zero) {
+  const std::int64_t least = is_zero ? 0 : 1, most = is_zero ? 3 : 1 << 30;
   const auto number = rankmesh::detail::parse_number(value);
-  if (!number || *number < 0)
-    throw UsageError{fmt::format("'{}' has no number", text), "write a whole number, as in tp=8"};
-  to = *number;
+  if (!number || *number < least || *number > most)
+    throw UsageError{fmt::format("'{}' has no number from {} to {}", text, least, most),
+                     is_zero ? "write zero=1" : "write a whole number, as in tp=8"};
+  return *number;
 }
 
 // Reads what the user fixes.
@@ -121,7 +124,7 @@ search::Fixed read_fixed(const std::vector<std::string>& texts) {
     const auto number = std::ranges::find(
         numbers, key, &std::pair<std::string, std::optional<std::int64_t>*>::first);
     if (number != numbers.end()) {
-      store_number(text, value, *number->second);
+      *number->second = read_number(text, value, key == "zero");
     } else if (key == "recompute" && (value == "none" || value == "selective" || value == "full")) {
       fixed.recompute = value == "none"   ? search::Recompute::none
                         : value == "full" ? search::Recompute::full
@@ -172,6 +175,15 @@ search::MeshSettings best_of_mesh(const search::CostModel& cost, search::SearchO
   return found.smallest ? found.smallest->settings : given;
 }
 
+void check_options(const SearchArguments& options) {
+  const std::string& path = options.settings;
+  if (!path.empty() && !path.ends_with(".toml") && !path.ends_with(".json"))
+    throw UsageError{fmt::format("the settings cannot be written to '{}'", path),
+                     "give a name that ends in .toml or .json, so that it is a mesh for commands"};
+  if (options.rows < 1)
+    throw UsageError{"--rows must be 1 or more", "give the number of meshes to print"};
+}
+
 void write_settings(const std::string& path, const search::MeshSettings& settings,
                     std::int64_t layers) {
   Output output{path};
@@ -203,6 +215,7 @@ std::int64_t batch_of(const SearchArguments& options, const rankmesh::ModelFigur
 
 int run_search(const SearchArguments& options, Job& job) {
   if (!job.prints()) return ok;
+  check_options(options);
   MachineArguments machine = options.machine;
   const rankmesh::ModelFigures model = model_for(options);
   search::DeviceFigures device = take_device(machine);
@@ -231,7 +244,7 @@ int run_search(const SearchArguments& options, Job& job) {
   };
   const auto result = search::search(cost, search_options);
   rankmesh::report::SearchReport report{cost, search_options, result};
-  report.rows = static_cast<std::size_t>(std::max<std::int64_t>(1, options.rows));
+  report.rows = static_cast<std::size_t>(options.rows);
   report.is_calibrated = !options.row.empty();
   if (!options.compared.empty())
     report.compared = best_of_mesh(cost, search_options, options.compared, limits);

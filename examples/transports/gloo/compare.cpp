@@ -77,7 +77,8 @@ class Alone final : private rankmesh::Waiter {
  private:
   // Gloo waits by itself.
   void wait(const rankmesh::Call&, std::uint64_t, const std::function<bool()>&,
-            const std::function<std::vector<std::int64_t>()>&) override {}
+            const std::function<std::vector<std::int64_t>()>&,
+            const std::function<bool()>&) override {}
   void finish(const rankmesh::Call&, std::uint64_t, std::unique_ptr<rankmesh::Pending>) override {}
   [[nodiscard]] std::string activity_of(const rankmesh::Call&) const override { return ""; }
 

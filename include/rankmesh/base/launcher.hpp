@@ -51,6 +51,15 @@ RANKMESH_API std::optional<LauncherMismatch> srun_without_pmix(std::string_view 
 /// The same for the environment with which this process was started.
 RANKMESH_API std::optional<LauncherMismatch> srun_without_pmix(std::string_view mpi_library);
 
+/// Returns what the launcher does when a rank dies, if this ends the job although the other ranks
+/// could go on, and how to start the program instead. Nothing if the job goes on, or if there is no
+/// launcher. docs/surviving.md describes what each launcher does. Local.
+/// @param mpi_library  The text of MPI_Get_library_version().
+RANKMESH_API std::optional<LauncherMismatch> end_by_death(std::string_view mpi_library,
+                                                          const VariableReader& read);
+/// The same for the environment with which this process was started.
+RANKMESH_API std::optional<LauncherMismatch> end_by_death(std::string_view mpi_library);
+
 /// Returns the name and the version of an MPI library, for example "Open MPI v4.1.4" or "MPICH
 /// 4.0.2".
 /// @param mpi_library  The text of MPI_Get_library_version().

@@ -65,13 +65,6 @@ class SymmetricSpan {
   std::size_t count_ = 0;
 };
 
-namespace detail {
-template <class T>
-inline constexpr bool is_symmetric_span = false;
-template <class T>
-inline constexpr bool is_symmetric_span<SymmetricSpan<T>> = true;
-}  // namespace detail
-
 }  // namespace rankmesh
 
 template <class T>

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "rankmesh/base/buffer.hpp"
+#include "rankmesh/base/device_span.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/base/stream_ref.hpp"
 #include "rankmesh/export.hpp"

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "rankmesh/base/buffer.hpp"
 #include "rankmesh/base/hash.hpp"
+#include "rankmesh/base/memory.hpp"
 #include "rankmesh/base/reduce_op.hpp"
 #include "rankmesh/exchange/tensor_dict.hpp"
 #include "rankmesh/export.hpp"
@@ -78,7 +78,8 @@ class RANKMESH_API Bucket {
   void add(M&& values) {
     static_assert(rankmesh::detail::is_borrowed<M>,
                   "a temporary container ends before its result is there");
-    add_buffer(buffer_of(values));
+    const Buffer buffer = buffer_of(values);
+    add_part({buffer.as_input(), buffer, false});
   }
   /// Adds a buffer that is reduced with reduce_scatter. After wait(), `mine` holds this member's
   /// part of the result, and `values` is unchanged. Otherwise like the function above.
@@ -92,7 +93,7 @@ class RANKMESH_API Bucket {
     static_assert(rankmesh::detail::units_of<In> == 1,
                   "elements of several numbers would be divided: pass the numbers, or all_reduce");
     const auto in = buffer_of(values);
-    add_buffers({in.data, in.count, in.type, in.kind, in.window}, buffer_of(mine));
+    add_divided({in.data, in.count, in.type, in.kind, in.window}, buffer_of(mine));
   }
   /// @cond  These overloads only refuse calls.
   // Calls that do not compile, and say what to write instead.
@@ -112,11 +113,6 @@ class RANKMESH_API Bucket {
   }
   /// @endcond
 
-  /// Adds a buffer whose element type is known at run time; see add().
-  void add_buffer(const Buffer& buffer);
-  /// Adds a buffer whose element type is known at run time, and the memory for the result; see
-  /// add().
-  void add_buffers(const ConstBuffer& values, const Buffer& mine);
   /// Issues a collective with the buffers that were added since the last collective. Collective
   /// over the group.
   void flush();
@@ -149,6 +145,7 @@ class RANKMESH_API Bucket {
     Work work;
   };
   void add_part(const Part& part);
+  void add_divided(const ConstBuffer& values, const Buffer& mine);
   [[nodiscard]] bool fits(const Part& part) const;
   [[nodiscard]] bool needs_copy() const;
   [[nodiscard]] std::int64_t places(const Part& part) const;

@@ -11,17 +11,24 @@
 #include <utility>
 #include <vector>
 
-#include "rankmesh/base/buffer.hpp"
+#include "rankmesh/base/memory.hpp"
 #include "rankmesh/base/stream_ref.hpp"
 #include "rankmesh/exchange/expert_map.hpp"
 #include "rankmesh/export.hpp"
 #include "rankmesh/group/coordinator.hpp"
+#include "rankmesh/group/work.hpp"
 
 namespace rankmesh::exchange {
 
 namespace detail {
 class RoutePlanner;
 }
+
+/// Memory of weights for rows: the weights are float, or of the type of the rows.
+template <class Weights, class Rows>
+concept WeightsFor =
+    Memory<Weights> && (rankmesh::detail::SameElements<Weights, std::span<float>> ||
+                        rankmesh::detail::SameElements<Weights, Rows>);
 
 /// The options of an ExpertDispatcher. They must be the same on all members.
 struct ExpertDispatcherOptions {
@@ -105,8 +112,8 @@ class RANKMESH_API ExpertRoute {
 ///
 /// Rows have H elements (float32, float16, bfloat16 or float64). The number T of this rank's tokens
 /// may differ between ranks and may be 0. All functions except map() and reserve() are collective
-/// over the group. On host memory, they block. On device memory, all but route() are queued on the
-/// stream. Thread safety: the rules of the group apply.
+/// over the group. On host memory, they block, except the forms with _async. On device memory, all
+/// but route() are queued on the stream. Thread safety: the rules of the group apply.
 class RANKMESH_API ExpertDispatcher {
  public:
   /// Creates a dispatcher. Collective over the group; blocks. Cost: one all-reduce of 32 bytes,
@@ -155,9 +162,23 @@ class RANKMESH_API ExpertDispatcher {
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   void dispatch(const ExpertRoute& route, In&& tokens, Out&& rows, StreamRef stream = {}) {
-    const auto in = buffer_of(tokens);
+    const auto in = rankmesh::detail::row_major_buffer_of(tokens);
     dispatch(route, ConstBuffer{in.data, in.count, in.type, in.kind}, false,
-             Buffer{buffer_of(rows)}, stream);
+             Buffer{rankmesh::detail::row_major_buffer_of(rows)}, stream);
+  }
+  /// Starts dispatch() on host memory; returns a Work. The route, `tokens` and `rows` must stay
+  /// valid until the Work is complete, and `tokens` must not change. Several operations may be in
+  /// flight, so that the experts of one part of the tokens compute while the rows of the next part
+  /// move. On device memory, dispatch() does not block the host: call it on a stream of its own
+  /// instead.
+  template <HostMemory In, WritableMemory Out>
+    requires MatchingMemory<In, Out>
+  [[nodiscard]] Work dispatch_async(const ExpertRoute& route, In&& tokens, Out&& rows) {
+    static_assert(rankmesh::detail::is_borrowed<In> && rankmesh::detail::is_borrowed<Out>,
+                  "the tokens and the rows need variables that stay valid until wait()");
+    const auto in = rankmesh::detail::row_major_buffer_of(tokens);
+    return start_dispatch(route, ConstBuffer{in.data, in.count, in.type, in.kind},
+                          Buffer{rankmesh::detail::row_major_buffer_of(rows)});
   }
   /// Sends a separate row for each choice. The shape of `choices` is T x k x H. Use this function
   /// to send the gradients of the experts' results (weight x gradient of `out`), or to send the
@@ -165,26 +186,43 @@ class RANKMESH_API ExpertDispatcher {
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   void dispatch_choices(const ExpertRoute& route, In&& choices, Out&& rows, StreamRef stream = {}) {
-    const auto in = buffer_of(choices);
-    dispatch(route, ConstBuffer{in.data, in.count, in.type, in.kind}, true, Buffer{buffer_of(rows)},
-             stream);
+    const auto in = rankmesh::detail::row_major_buffer_of(choices);
+    dispatch(route, ConstBuffer{in.data, in.count, in.type, in.kind}, true,
+             Buffer{rankmesh::detail::row_major_buffer_of(rows)}, stream);
   }
   /// Returns the experts' results from `rows` (route.rows() x H) to the ranks of the tokens, and
   /// sums them in `out` (T x H). The row out[t] is the sum of weights[t, j] times the result of
   /// choice j, for all choices j of token t. The sum is computed in the order of j in float32, or
-  /// in float64 if the rows are float64. Dropped choices add nothing, and the weights of the other
-  /// choices are not scaled up. Padding is not read. Cost: one all_to_all_v.
-  /// @param weights  The weights of the choices (T x k), in the same kind of memory as `rows`.
+  /// in float64 if the rows are float64; weights of 16 bits are widened first. Dropped choices add
+  /// nothing, and the weights of the other choices are not scaled up. Padding is not read. Cost:
+  /// one all_to_all_v.
+  /// @param weights  The weights of the choices (T x k), in the same kind of memory as `rows`:
+  /// float, or of the type of the rows.
   template <Memory In, WritableMemory Out, Memory Weights>
     requires MatchingMemory<In, Out>
   void combine(const ExpertRoute& route, In&& rows, const Weights& weights, Out&& out,
                StreamRef stream = {}) {
-    static_assert(std::same_as<std::remove_cv_t<ElementOf<const Weights&>>, float>,
-                  "weights are float");
-    const auto in = buffer_of(rows);
-    const auto w = buffer_of(weights);
+    static_assert(WeightsFor<const Weights&, In>, "weights are float, or of the type of the rows");
+    const auto in = rankmesh::detail::row_major_buffer_of(rows);
+    const auto w = rankmesh::detail::row_major_buffer_of(weights);
     combine(route, ConstBuffer{in.data, in.count, in.type, in.kind},
-            ConstBuffer{w.data, w.count, w.type, w.kind}, Buffer{buffer_of(out)}, stream);
+            ConstBuffer{w.data, w.count, w.type, w.kind},
+            Buffer{rankmesh::detail::row_major_buffer_of(out)}, stream);
+  }
+  /// Starts combine() on host memory; returns a Work. The route, `rows` and `out` must stay valid
+  /// until the Work is complete, and `rows` must not change. The weights are copied.
+  template <HostMemory In, WritableMemory Out, HostMemory Weights>
+    requires MatchingMemory<In, Out>
+  [[nodiscard]] Work combine_async(const ExpertRoute& route, In&& rows, const Weights& weights,
+                                   Out&& out) {
+    static_assert(WeightsFor<const Weights&, In>, "weights are float, or of the type of the rows");
+    static_assert(rankmesh::detail::is_borrowed<In> && rankmesh::detail::is_borrowed<Out>,
+                  "the rows and the result need variables that stay valid until wait()");
+    const auto in = rankmesh::detail::row_major_buffer_of(rows);
+    const auto w = rankmesh::detail::row_major_buffer_of(weights);
+    return start_combine(route, ConstBuffer{in.data, in.count, in.type, in.kind},
+                         ConstBuffer{w.data, w.count, w.type, w.kind},
+                         Buffer{rankmesh::detail::row_major_buffer_of(out)});
   }
   /// Returns a row of `rows` (route.rows() x H) for each choice. This function is the inverse of
   /// dispatch_choices(), and does the same as combine() without the sum. The shape of `choices` is
@@ -196,9 +234,9 @@ class RANKMESH_API ExpertDispatcher {
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   void collect_choices(const ExpertRoute& route, In&& rows, Out&& choices, StreamRef stream = {}) {
-    const auto in = buffer_of(rows);
-    collect(route, ConstBuffer{in.data, in.count, in.type, in.kind}, Buffer{buffer_of(choices)},
-            stream);
+    const auto in = rankmesh::detail::row_major_buffer_of(rows);
+    collect(route, ConstBuffer{in.data, in.count, in.type, in.kind},
+            Buffer{rankmesh::detail::row_major_buffer_of(choices)}, stream);
   }
 
   /// Allocates the scratch memory that `route` needs for rows of `row_bytes` bytes. dispatch(),
@@ -212,8 +250,11 @@ class RANKMESH_API ExpertDispatcher {
   struct State;
   void dispatch(const ExpertRoute& route, ConstBuffer tokens, bool is_per_choice, Buffer rows,
                 StreamRef stream);
+  [[nodiscard]] Work start_dispatch(const ExpertRoute& route, ConstBuffer tokens, Buffer rows);
   void combine(const ExpertRoute& route, ConstBuffer rows, ConstBuffer weights, Buffer out,
                StreamRef stream);
+  [[nodiscard]] Work start_combine(const ExpertRoute& route, ConstBuffer rows, ConstBuffer weights,
+                                   Buffer out);
   void collect(const ExpertRoute& route, ConstBuffer rows, Buffer choices, StreamRef stream);
   [[nodiscard]] ExpertRoute plan(std::span<const std::int32_t> ids, std::int64_t top_k);
   std::unique_ptr<State> state_;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -11,10 +12,11 @@
 #include <utility>
 #include <vector>
 
-#include "rankmesh/base/buffer.hpp"
+#include "rankmesh/base/memory.hpp"
 #include "rankmesh/base/stream_ref.hpp"
 #include "rankmesh/export.hpp"
 #include "rankmesh/group/coordinator.hpp"
+#include "rankmesh/group/detail/calls.hpp"
 #include "rankmesh/group/work.hpp"
 #include "rankmesh/transfer/plan.hpp"
 
@@ -24,39 +26,53 @@ namespace detail {
 struct RedistributionState;
 }
 
-/// This rank's part of a tensor before a transfer. A rank that has no elements of the tensor passes
-/// a default-constructed TensorSource.
-struct TensorSource {
-  TensorSource() = default;
-  /// Creates a source from memory, which must stay valid until the transfer is complete.
+/// This rank's part of a tensor before a transfer (TensorSource) or after it (TensorTarget). A rank
+/// that has or needs no elements of the tensor passes a default-constructed one. `Byte` is as in
+/// BasicBuffer.
+template <class Byte>
+struct TensorMemory {
+  TensorMemory() = default;
+  /// Describes memory, which must stay valid until the transfer is complete. An array whose type
+  /// says its axes (MemoryOf) may have gaps and any order of the axes.
+  template <Memory M>
+    requires(!std::same_as<std::remove_cvref_t<M>, TensorMemory> &&
+             (std::is_const_v<Byte> || WritableMemory<M>))
+  // NOLINTNEXTLINE(bugprone-forwarding-reference-overload): the constraint keeps the copies
+  TensorMemory(M&& elements)  // implicit
+  {
+    set_memory(rankmesh::detail::buffer_of_first(elements, rankmesh::detail::reach_of(elements)));
+    if constexpr (rankmesh::detail::HasShape<M>) {
+      static_assert(rankmesh::detail::units_of<M> == 1,
+                    "an element of a tensor is one number: pass arrays of numbers");
+      set_shape(rankmesh::detail::DescriptionOf<M>::shape(elements));
+    }
+  }
+  /// Describes memory whose type does not say where its elements are.
   /// @param memory_strides  The distance of neighbouring elements along each axis, in elements. If
   ///                        it is empty, the elements form a dense row-major array.
   template <Memory M>
-    requires(!std::same_as<std::remove_cvref_t<M>, TensorSource>)
-  // NOLINTNEXTLINE(bugprone-forwarding-reference-overload): the constraint keeps the copies
-  TensorSource(M&& elements, std::vector<std::int64_t> memory_strides = {})  // implicit
+    requires(std::is_const_v<Byte> || WritableMemory<M>)
+  TensorMemory(M&& elements, std::vector<std::int64_t> memory_strides)  // implicit
       : strides{std::move(memory_strides)} {
-    const auto buffer = buffer_of(elements);
+    set_memory(buffer_of(elements));
+  }
+  BasicBuffer<Byte> memory{};           ///< The memory, from the first element to the last one.
+  std::vector<std::int64_t> strides{};  ///< One stride per axis, or none.
+  std::vector<std::int64_t> lengths{};  ///< The axes, if the type of the memory says them.
+
+ private:
+  template <class Given>
+  void set_memory(const BasicBuffer<Given>& buffer) {
     memory = {buffer.data, buffer.count, buffer.type, buffer.kind, buffer.window};
   }
-  ConstBuffer memory{};                 ///< The memory.
-  std::vector<std::int64_t> strides{};  ///< One stride per axis, or none.
+  void set_shape(const ArrayShape& shape) {
+    if (shape.axes() < 2 && shape.is_row_major()) return;
+    lengths.assign(shape.lengths().begin(), shape.lengths().end());
+    if (!shape.is_row_major()) strides.assign(shape.strides().begin(), shape.strides().end());
+  }
 };
-
-/// This rank's part of a tensor after a transfer. A rank that needs no elements of the tensor
-/// passes a default-constructed TensorTarget.
-struct TensorTarget {
-  TensorTarget() = default;
-  /// Creates a target from memory, which must stay valid until the transfer is complete.
-  /// @param memory_strides  See TensorSource.
-  template <WritableMemory M>
-    requires(!std::same_as<std::remove_cvref_t<M>, TensorTarget>)
-  // NOLINTNEXTLINE(bugprone-forwarding-reference-overload): the constraint keeps the copies
-  TensorTarget(M&& elements, std::vector<std::int64_t> memory_strides = {})  // implicit
-      : memory{buffer_of(elements)}, strides{std::move(memory_strides)} {}
-  Buffer memory{};                      ///< The memory.
-  std::vector<std::int64_t> strides{};  ///< One stride per axis, or none.
-};
+using TensorSource = TensorMemory<const std::byte>;
+using TensorTarget = TensorMemory<std::byte>;
 
 /// The options of a Redistribution.
 struct RedistributionOptions {

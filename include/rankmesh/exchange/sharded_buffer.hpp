@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "rankmesh/base/buffer.hpp"
+#include "rankmesh/base/memory.hpp"
 #include "rankmesh/exchange/detail/sharded_memory.hpp"
 #include "rankmesh/group/coordinator.hpp"
 #include "rankmesh/group/detail/no_group.hpp"
@@ -104,8 +104,9 @@ class ShardedBuffer {
   /// @param values  The whole tensor.
   /// @throws UsageError if `values` has a different number of elements than the tensor.
   template <Memory M>
-    requires std::same_as<std::remove_cv_t<ElementOf<M>>, T> &&
-             (DeviceMemory<M> == (kind == MemoryKind::device))
+    requires rankmesh::detail::SameElements<M, std::span<T>> &&
+             (rankmesh::detail::HasKindAtRunTime<M> ||
+              DeviceMemory<M> == (kind == MemoryKind::device))
   void load(std::int64_t tensor, M&& values) {
     const auto in = buffer_of(values);
     memory_.load(tensor, {in.data, in.count, in.type, in.kind});
@@ -113,7 +114,7 @@ class ShardedBuffer {
   /// @cond  These overloads only refuse calls.
   // Calls that do not compile, and say what to write instead.
   template <Memory M>
-    requires(!std::same_as<std::remove_cv_t<ElementOf<M>>, T>)
+    requires(!rankmesh::detail::SameElements<M, std::span<T>>)
   void load(std::int64_t, M&&) {
     static_assert(rankmesh::detail::never<M>,
                   "the values must have the element type of the buffer: convert them first");

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "rankmesh/base/buffer.hpp"
+#include "rankmesh/base/memory.hpp"
 #include "rankmesh/export.hpp"
 #include "rankmesh/group/coordinator.hpp"
 #include "rankmesh/group/detail/calls.hpp"
@@ -30,15 +30,24 @@ class RANKMESH_API Tensor {
                          MemoryKind kind = MemoryKind::host);
   /// Creates a tensor that refers to memory of the caller. The memory must outlive the tensor. The
   /// product of the sizes in `shape` must be the number of elements.
+  /// @throws UsageError if it is not, or if an array is not row-major.
   template <WritableMemory M>
   static Tensor refer(M&& memory, std::vector<std::int64_t> shape) {
     static_assert(rankmesh::detail::is_borrowed<M>, "a temporary container ends before its tensor");
-    return Tensor{buffer_of(memory), std::move(shape)};
+    return Tensor{rankmesh::detail::row_major_buffer_of(memory), std::move(shape)};
   }
-  /// Does the same for a tensor of one dimension.
+  /// Does the same for a tensor with the shape of the memory. If its type does not say one
+  /// (MemoryOf), the tensor has one dimension.
+  /// @throws UsageError if an array is not row-major.
   template <WritableMemory M>
   static Tensor refer(M&& memory) {
-    return refer(std::forward<M>(memory), {static_cast<std::int64_t>(memory.size())});
+    if constexpr (rankmesh::detail::HasShape<M>) {
+      const ArrayShape shape = rankmesh::detail::DescriptionOf<M>::shape(memory);
+      return refer(std::forward<M>(memory), {shape.lengths().begin(), shape.lengths().end()});
+    } else {
+      const auto count = static_cast<std::int64_t>(rankmesh::detail::elements_of(memory));
+      return refer(std::forward<M>(memory), {count});
+    }
   }
 
   /// Returns the element type.

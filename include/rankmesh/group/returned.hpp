@@ -6,14 +6,13 @@
 #include <cstdint>
 #include <memory>
 #include <numeric>
-#include <ranges>
 #include <span>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
-#include "rankmesh/base/buffer.hpp"
 #include "rankmesh/base/index.hpp"
+#include "rankmesh/base/memory.hpp"
 #include "rankmesh/transport/blocks.hpp"
 
 namespace rankmesh {
@@ -23,9 +22,8 @@ namespace rankmesh {
 /// several dimensions are returned one after another, in row-major order. The constructor of the
 /// vector sets all elements to zero before the operation.
 template <HostMemory In>
-using Returned = std::vector<
-    std::conditional_t<std::is_array_v<std::ranges::range_value_t<In>>,
-                       LeafOf<std::ranges::range_value_t<In>>, std::ranges::range_value_t<In>>>;
+using Returned =
+    std::vector<std::conditional_t<std::is_array_v<ValueOf<In>>, LeafOf<ValueOf<In>>, ValueOf<In>>>;
 
 /// The values of all members in group order, and the position of each member's values. Some v-forms
 /// (operations with blocks of different sizes) exchange the sizes of the blocks themselves. They
@@ -52,7 +50,7 @@ namespace detail {
 /// its values are received in bytes.
 template <class In, class Fill>
 Returned<In> returned(std::size_t count, Fill&& fill) {
-  using Element = std::ranges::range_value_t<In>;
+  using Element = ValueOf<In>;
   using T = typename Returned<In>::value_type;
   const std::size_t size = count * (sizeof(Element) / sizeof(T));
   const auto filled = [&](T* data) {
@@ -67,10 +65,6 @@ Returned<In> returned(std::size_t count, Fill&& fill) {
     filled(results.data());
     return results;
   }
-}
-template <class In>
-std::size_t elements(const In& in) {
-  return static_cast<std::size_t>(std::ranges::size(in));
 }
 inline std::size_t total(const Blocks& blocks) {
   const auto& counts = blocks.counts();

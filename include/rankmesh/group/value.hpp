@@ -5,7 +5,7 @@
 #include <concepts>
 #include <type_traits>
 
-#include "rankmesh/base/buffer.hpp"
+#include "rankmesh/base/memory.hpp"
 #include "rankmesh/base/reduce_op.hpp"
 #include "rankmesh/base/stream_ref.hpp"
 #include "rankmesh/group/peer.hpp"

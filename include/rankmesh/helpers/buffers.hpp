@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <ranges>
 
-#include "rankmesh/base/buffer.hpp"
+#include "rankmesh/base/memory.hpp"
 
 namespace rankmesh {
 

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "rankmesh/base/buffer.hpp"
+#include "rankmesh/base/memory.hpp"
 #include "rankmesh/export.hpp"
 #include "rankmesh/helpers/buffers.hpp"
 #include "rankmesh/helpers/family_names.hpp"

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <concepts>
+#include <span>
 #include <type_traits>
 #include <vector>
 
@@ -58,7 +59,8 @@ class RANKMESH_API GlobalNorm {
   template <HostMemory Values>
   static double squares_of(const Values& values) {
     double sum = 0;
-    for (const auto& value : values) {
+    const auto* const first = detail::DescriptionOf<const Values&>::data(values);
+    for (const auto& value : std::span{first, detail::elements_of(values)}) {
       if constexpr (requires { value.real(); }) {
         sum += static_cast<double>(value.real()) * static_cast<double>(value.real()) +
                static_cast<double>(value.imag()) * static_cast<double>(value.imag());

@@ -57,8 +57,8 @@ class RANKMESH_API Mesh : public MeshNearMisses {
   /// Opens a mesh. Collective over `world`; blocks until all ranks take part. Ranks of the mesh
   /// have the same numbers as in `world`, unless MeshOptions::reorder is set.
   /// @param world  Any intracommunicator.
-  /// @param mesh   A mesh string, or a path that ends in `.toml`. It must be the same on every
-  ///               rank.
+  /// @param mesh   A mesh string, or a path that ends in `.toml` or `.json`. It must be the same on
+  ///               every rank.
   /// @throws SpecError if the description of the mesh is invalid in the same way on all ranks.
   /// @throws MismatchError if the ranks have different descriptions, options or libraries, or if a
   /// rank fails. The text is the same on every rank.

@@ -12,7 +12,6 @@
 #include "rankmesh/base/log.hpp"
 #include "rankmesh/layout/group_options.hpp"
 #include "rankmesh/layout/shrink.hpp"
-#include "rankmesh/transport/mpi_transport.hpp"
 #include "rankmesh/transport/transport_factory.hpp"
 
 namespace rankmesh {
@@ -33,6 +32,9 @@ enum class DeviceUse : std::uint8_t {
 struct Survival {
   /// The mesh that Mesh::next() opens: drop_replica or compact. See shrink().
   ShrinkPolicy policy = ShrinkPolicy::drop_replica;
+  /// The time after which a node of which nothing is heard is lost, and all its ranks with it; at
+  /// least 0.2 s. A rank that ends on a node that is still heard is lost at once.
+  Deadline::Duration silence{1};
 };
 
 /// Holds the options of a mesh. All options except `log`, `stall` and `device` must be the same on
@@ -104,13 +106,14 @@ struct MeshOptions {
   /// all its groups of at least two ranks, except adopted groups; see TransportFactory. At most 4.
   std::map<std::string, TransportFactory> transports{};
   /// If `survive` is set, the mesh survives the loss of ranks: calls throw LostRanks, and
-  /// Mesh::next() opens the mesh of the survivors. All ranks must be on one node. From the opening
-  /// of such a mesh on, rankmesh ends this process alone where it would otherwise end the job.
+  /// Mesh::next() opens the mesh of the survivors. On several nodes, a majority of the ranks must
+  /// remain, or half of them with the lowest rank; other ranks throw an Error. From the opening of
+  /// such a mesh on, rankmesh ends this process alone where it would otherwise end the job.
   /// docs/surviving.md says what the launcher must be told. If `survive` is empty, a lost rank ends
   /// the waits for it with a PeerError.
   std::optional<Survival> survive{};
   /// The largest count that is passed to an MPI function. Tests set a small value.
-  std::int64_t largest_count = MpiTransport::default_largest_count;
+  std::int64_t largest_count = std::int64_t{1} << 30;
 };
 
 }  // namespace rankmesh

@@ -55,8 +55,8 @@ class RANKMESH_API MeshSpec {
     std::vector<std::string> unknown;  ///< figures that the source does not state
   };
 
-  /// Reads a mesh string, whose grammar is described at MeshString. If the text ends in `.toml`, it
-  /// is a path, and this function reads the file instead.
+  /// Reads a mesh string, whose grammar is described at MeshString. If the text ends in `.toml` or
+  /// `.json`, it is a path, and this function reads the file instead.
   /// @throws SpecError if the text or the file is invalid, or if the file cannot be read. The error
   /// contains the position, the reason and a hint.
   static MeshSpec parse(std::string_view text);
@@ -64,7 +64,8 @@ class RANKMESH_API MeshSpec {
   /// @throws SpecError if the text is invalid. The error contains the position, the reason and a
   /// hint.
   static MeshSpec parse_string(std::string_view text);
-  /// Reads the TOML form. docs/mesh-file.md describes every key. Any other key is an error.
+  /// Reads the TOML form, or the same keys in JSON. docs/mesh-file.md describes every key. Any
+  /// other key is an error.
   /// @param origin  the name of the text in errors, usually the path.
   /// @throws SpecError if the text is invalid. The error contains the place (`origin:line`), the
   /// reason and a hint.

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,7 +11,6 @@
 #include "rankmesh/base/deadline.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/export.hpp"
-#include "rankmesh/record/record.hpp"
 #include "rankmesh/transport/call.hpp"
 #include "rankmesh/transport/waiter.hpp"
 
@@ -69,8 +67,8 @@ class RANKMESH_API Pending {
 /// A program can add a transport of its own: it derives from this class and passes a factory to
 /// MeshOptions::transports (docs/transports.md shows how). Such a transport implements supports()
 /// and run(). It may also implement why_not(), give_up(), and for asynchronous forms
-/// has_async_forms() and start(). The remaining functions are for the transports of rankmesh
-/// itself.
+/// has_async_forms() and start(). These are all functions of the class, so that no other name of
+/// the transport can collide with one of them.
 class RANKMESH_API Transport {
  public:
   virtual ~Transport() = default;
@@ -86,14 +84,6 @@ class RANKMESH_API Transport {
     return "it does not carry " + std::string{to_string(call.operation)} + " of this size or type";
   }
 
-  /// Returns how the transport carries a call that it supports, if that depends on the machine;
-  /// otherwise an empty text. GroupCoordinator::explain() reports it. For the transports of
-  /// rankmesh.
-  [[nodiscard]] virtual std::string how(const Call& call) const {
-    (void)call;
-    return {};
-  }
-
   /// Carries out the call. On host memory, blocks until this member's part is complete. On device
   /// memory, returns once the operation is queued on the call's stream.
   ///
@@ -101,8 +91,8 @@ class RANKMESH_API Transport {
   /// other members, and waits with the deadline until all members have reached the call. Therefore
   /// run() never waits for a late member, and all members are inside run() of the same call. If
   /// run() throws anything, the group is broken, and the call throws a TransportError.
-  /// @param waiter  A polled transport of rankmesh (see is_polled()) calls this object to wait for
-  ///                late members. A transport of a program does not need it.
+  /// @param waiter  The transports of rankmesh call this object to wait for late members. A
+  ///                transport of a program does not need it.
   virtual void run(const Call& call, Waiter& waiter) = 0;
 
   /// Returns whether the transport of a program implements start(). If it does not, the
@@ -119,35 +109,6 @@ class RANKMESH_API Transport {
   /// reason in a group counts. A transport of a program ends its connections here, so that members
   /// inside run() do not wait any longer.
   virtual void give_up(const Error& why) { (void)why; }
-
-  // The remaining functions are for the transports of rankmesh itself.
-
-  /// Returns the name of the transport in routes. A transport of a program has the name of its
-  /// factory in MeshOptions::transports instead.
-  [[nodiscard]] virtual std::string_view name() const { return {}; }
-  /// Returns the name of the transport in the record of this rank.
-  [[nodiscard]] virtual record::Carrier carrier() const { return record::Carrier::mpi; }
-  /// Makes the checks that run() makes before it issues anything, and throws the same exceptions. A
-  /// coordinator calls validate() when an operation joins a batch, because the batch calls run()
-  /// only at its end.
-  virtual void validate(const Call&) const {}
-  /// Returns the size in bytes of the next message from a member with this tag, if the message has
-  /// arrived, so that a receive would not wait for its sender. Never blocks. The default returns
-  /// nothing.
-  [[nodiscard]] virtual std::optional<std::int64_t> arrived(RankInGroup from, int tag) {
-    (void)from, (void)tag;
-    return std::nullopt;
-  }
-
-  /// Returns whether run() waits for late members through its Waiter. If not, run() may block
-  /// inside MPI until they have come.
-  [[nodiscard]] virtual bool is_polled(const Call& call) const {
-    (void)call;
-    return false;
-  }
-  /// Returns whether the members can copy directly between their symmetric buffers in this call. If
-  /// so, this transport carries the call, whatever the routes say.
-  [[nodiscard]] virtual bool uses_symmetric_memory(const Call&) const { return false; }
 };
 
 }  // namespace rankmesh

@@ -8,11 +8,11 @@
 #include <cstring>
 #include <exception>
 #include <memory>
-#include <ranges>
 #include <type_traits>
 #include <utility>
 
 #include "rankmesh/base/data_type.hpp"
+#include "rankmesh/base/memory.hpp"
 
 namespace rankmesh {
 
@@ -20,27 +20,17 @@ namespace rankmesh {
 /// group order (`no`).
 enum class Commutative : bool { no, yes };
 
-/// A contiguous range in host memory. The elements can have any trivially copyable type, and a
-/// user's reduction can combine them.
-template <class R>
-concept HostValues = std::ranges::contiguous_range<R> && std::ranges::sized_range<R> &&
-                     std::is_trivially_copyable_v<std::ranges::range_value_t<R>>;
-/// HostValues that an operation can write to.
-template <class R>
-concept WritableHostValues =
-    HostValues<R> && !std::is_const_v<std::remove_reference_t<std::ranges::range_reference_t<R>>>;
-
 /// A function that combines two values: `T f(const T& left, const T& right)`. The function must be
-/// associative.
+/// associative. An array is no function, although arrays of several libraries can be called with
+/// two indices.
 template <class F, class T>
 concept ReductionFunction =
-    std::is_invocable_r_v<T, std::remove_reference_t<F>&, const T&, const T&>;
+    !Memory<F> && std::is_invocable_r_v<T, std::remove_reference_t<F>&, const T&, const T&>;
 
 /// A ReductionFunction for an input and an output, which have the same element type.
 template <class F, class In, class Out>
 concept MatchingReduction =
-    std::same_as<std::ranges::range_value_t<In>, std::ranges::range_value_t<Out>> &&
-    ReductionFunction<F, std::ranges::range_value_t<Out>>;
+    std::same_as<ValueOf<In>, ValueOf<Out>> && ReductionFunction<F, ValueOf<Out>>;
 
 /// A type-erased ReductionFunction, as transports use it. Each element has `element_bytes` bytes.
 class UserReduction {

@@ -30,11 +30,13 @@ class Waiter {
   ///                is the same on all members.
   /// @param awaited  Returns the members, as ranks in the group, without which the operation cannot
   ///                 continue; null if they are not known.
+  /// @param may_give_up  See WaitPoint; null if the transport need not decide.
   /// @throws MismatchError if ranks wait for each other in a circle that contains this rank.
   /// @throws TimeoutError if the group's deadline passes. The error names the missing members, and
   /// the group is broken afterwards.
   virtual void wait(const Call& call, std::uint64_t number, const std::function<bool()>& done,
-                    const std::function<std::vector<std::int64_t>()>& awaited) = 0;
+                    const std::function<std::vector<std::int64_t>()>& awaited,
+                    const std::function<bool()>& may_give_up) = 0;
 
   /// Polls an operation until it is complete, as wait() does. If that fails, MPI may still use the
   /// memory of the operation. The operation is then leaked, and if MPI has begun it, MPI is not

@@ -42,6 +42,11 @@ struct RANKMESH_API WaitPoint {
   /// It is called during the wait. If the function is null or returns nothing, these members are
   /// not known, and the wait cannot be recognised as part of a deadlock.
   std::function<std::vector<int>()> needed{};
+  /// Asked before this rank gives up the wait and tells the others. Returns false if the end of the
+  /// wait is decided already: it is complete, and other members may have gone on, or another member
+  /// has given up. The condition of the wait then holds, or throws why. Once the function has
+  /// returned true, no member completes the wait. If it is null, a rank may always give up.
+  std::function<bool()> may_give_up{};
 
   /// Creates a wait point for a set of ranks.
   /// @param identity  a text that is the same on all members. Its hash is the key.

@@ -40,7 +40,10 @@ struct Patience {
   // Lost ranks.
   Duration settle{0.05};   ///< The ranks of a node die one after another.
   Duration deaths{0.05};   ///< Between two looks for them.
+  Duration ballot{0.05};   ///< For answers between nodes.
+  Duration decision{5};    ///< Of the nodes, after the silence that the program allows.
   Duration creation{0.1};  ///< Of a communicator, after a rank was lost; see create_bounded().
+  Duration finalize{1};    ///< MPI_Finalize, after another process has come through it, or died.
 
   // Devices.
   Duration abort{5};            ///< For the end of NCCL communicators; see nccl::Abort.

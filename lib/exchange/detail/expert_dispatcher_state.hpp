@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "exchange/kernels/expert_rows.hpp"
 #include "expert_memory.hpp"
 #include "rankmesh/exchange/expert_dispatcher.hpp"
 
@@ -20,7 +21,12 @@ struct ExpertDispatcher::State {
   GroupCoordinator& group;
   ExpertMap map;
   ExpertDispatcherOptions options;
-  detail::ScratchMemory outgoing{}, incoming{};
+  // The memory of the packed rows of one step. An operation in flight keeps its own.
+  struct StepMemory {
+    detail::ScratchMemory outgoing{}, incoming{};
+  };
+  StepMemory of_blocking{};
+  std::vector<std::shared_ptr<StepMemory>> of_async{};
   detail::StagingMemory staging{};
   std::shared_ptr<detail::RouteMemory> routes = std::make_shared<detail::RouteMemory>();
 
@@ -30,26 +36,44 @@ struct ExpertDispatcher::State {
   };
   [[nodiscard]] Lists lists(const ExpertRoute& route, MemoryKind kind) const;
   [[nodiscard]] std::vector<std::int64_t> received_places(const ExpertRoute& route) const;
+  // Returns memory that no operation in flight uses.
+  [[nodiscard]] std::shared_ptr<StepMemory> idle_memory();
 
   // The packed rows that are sent and received in dispatch(), and the reverse in combine().
   struct Scratch {
     Buffer outgoing, incoming;
   };
-  [[nodiscard]] Scratch scratch(const ExpertRoute& route, std::int64_t row_elements,
-                                const ConstBuffer& like, StreamRef stream);
+  [[nodiscard]] static Scratch scratch(StepMemory& memory, const ExpertRoute& route,
+                                       std::int64_t row_elements, const ConstBuffer& like,
+                                       StreamRef stream);
 
-  [[nodiscard]] Buffer send_back(const ExpertRoute& route, const ConstBuffer& rows,
-                                 std::int64_t row_elements, StreamRef stream);
-
-  // One side of an exchange: per rank, the number of rows and the first row in the buffer.
-  template <class AnyBuffer>
-  struct RowBlocks {
-    AnyBuffer buffer;
-    const std::vector<std::int64_t>& counts;
-    std::vector<std::int64_t> places;
+  // An exchange of packed rows.
+  struct RowExchange {
+    ConstBuffer in;
+    Buffer out;
+    Blocks in_blocks, out_blocks;
+    StreamRef stream;
+    [[nodiscard]] Call call() const;
   };
-  void exchange(const RowBlocks<ConstBuffer>& in, const RowBlocks<Buffer>& out,
-                std::int64_t row_elements, StreamRef stream);
+  // An exchange, and what is done with the rows when they have arrived.
+  template <class RowWork>
+  struct RowStep {
+    RowExchange exchange;
+    RowWork finish;
+  };
+  // These functions pack the rows.
+  [[nodiscard]] RowStep<device::GatherRows> dispatch_step(StepMemory& memory,
+                                                          const ExpertRoute& route,
+                                                          const ConstBuffer& tokens,
+                                                          bool is_per_choice, const Buffer& rows,
+                                                          StreamRef stream) const;
+  [[nodiscard]] RowStep<device::WeightedSum> combine_step(
+      StepMemory& memory, const ExpertRoute& route, const ConstBuffer& rows,
+      const ConstBuffer& weights, const Buffer& out, StreamRef stream) const;
+  [[nodiscard]] RowExchange send_back(StepMemory& memory, const ExpertRoute& route,
+                                      const ConstBuffer& rows, std::int64_t row_elements,
+                                      StreamRef stream) const;
+  void run(const RowExchange& exchange);
 };
 
 }  // namespace rankmesh::exchange

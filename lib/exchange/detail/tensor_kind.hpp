@@ -20,9 +20,9 @@ struct NeededMemory {
   NeededMemory(const TensorPlacement& place, Rank self);
   /// Returns whether the memory is dense, and is all that is needed.
   template <class Byte>
-  [[nodiscard]] bool is_met_by(const BasicBuffer<Byte>& memory,
-                               const std::vector<std::int64_t>& strides, MemoryKind kind) const {
-    return memory.count == count && memory.type == type && memory.kind == kind && strides.empty();
+  [[nodiscard]] bool is_met_by(const TensorMemory<Byte>& given, MemoryKind kind) const {
+    return given.memory.count == count && given.memory.type == type && given.memory.kind == kind &&
+           given.strides.empty() && (given.lengths.empty() || given.lengths == shape);
   }
 };
 

@@ -80,7 +80,9 @@ __global__ void weighted_sum(WeightedSum work) {
         const std::int64_t index = work.index[j];
         if (index < 0) continue;
         const Values row = reinterpret_cast<const Values*>(row_of(work, index, row_bytes))[p];
-        const auto weight = static_cast<Sum>(work.weight[j]);
+        const Sum weight = work.has_weights_of_type
+                               ? widened(static_cast<const Value*>(work.weight)[j])
+                               : static_cast<Sum>(static_cast<const float*>(work.weight)[j]);
         for (int i = 0; i < width; ++i)
           sums[i] = add_product(sums[i], weight, widened(row.values[i]));
       }

@@ -40,12 +40,13 @@ struct WeightedSum {
   const std::byte* from = nullptr;
   const std::byte* other = nullptr;
   const std::int64_t* index = nullptr;  ///< tokens x top_k entries.
-  const float* weight = nullptr;        ///< tokens x top_k entries.
+  const void* weight = nullptr;         ///< tokens x top_k entries: float, or of `type`.
   std::int64_t tokens = 0;
   std::int64_t top_k = 0;
   std::int64_t split = INT64_MAX;
   std::int64_t row_elements = 0;
   DataType type = DataType::float32;
+  bool has_weights_of_type = false;  ///< Whether the weights are of `type`.
 };
 
 /// Queue the work on a stream of the current device. All pointers are to device memory.

@@ -41,7 +41,9 @@ void weighted_sum(const WeightedSum& work) {
       bool is_first = true;
       for (std::int64_t j = t * work.top_k; j < (t + 1) * work.top_k; ++j) {
         if (work.index[j] < 0) continue;
-        const auto weight = static_cast<Sum>(work.weight[j]);
+        const Sum weight = work.has_weights_of_type
+                               ? static_cast<Sum>(static_cast<const Value*>(work.weight)[j])
+                               : static_cast<Sum>(static_cast<const float*>(work.weight)[j]);
         const auto* row =
             reinterpret_cast<const Value*>(row_of(work, work.index[j], row_bytes)) + begin;
         if (std::exchange(is_first, false))

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -60,8 +61,10 @@ class CallDispatcher final : private Waiter {
   /// Runs any call; blocks on host memory.
   void run(const Call& call);
   /// Starts any call; does not block.
-  /// @param kept  Stays alive until the operation is complete.
-  [[nodiscard]] Work start(const Call& call, std::shared_ptr<void> kept);
+  /// @param kept    Stays alive until the operation is complete.
+  /// @param finish  See GroupAccess::start().
+  [[nodiscard]] Work start(const Call& call, std::shared_ptr<void> kept,
+                           std::function<void()> finish = {});
   /// Starts an operation that consists of several messages; does not block.
   [[nodiscard]] Work start(const SequenceDescription& description,
                            std::unique_ptr<MessageSequence> sequence);
@@ -86,7 +89,7 @@ class CallDispatcher final : private Waiter {
   /// Records when the device has finished a call that NCCL has taken.
   void follow(RecordedCall recorded, StreamRef stream, Operation operation);
 
-  /// Returns the size in bytes of a message that has arrived; see Transport::arrived().
+  /// Returns the size in bytes of a message that has arrived; see RoutedTransport::arrived().
   [[nodiscard]] std::optional<std::int64_t> arrived(RankInGroup from, int tag);
 
   /// Returns the transport that carries a call, and the reasons. Local. The call needs no memory.
@@ -102,7 +105,8 @@ class CallDispatcher final : private Waiter {
 
  private:
   void wait(const Call& call, std::uint64_t number, const std::function<bool()>& done,
-            const std::function<std::vector<std::int64_t>()>& awaited) override;
+            const std::function<std::vector<std::int64_t>()>& awaited,
+            const std::function<bool()>& may_give_up) override;
   void poll(WaitPoint point, const std::function<bool()>& done);
   /// Polls, and marks the group as broken if the wait fails.
   void await(WaitPoint point, const std::function<bool()>& done);
@@ -112,12 +116,13 @@ class CallDispatcher final : private Waiter {
   [[nodiscard]] const CallRanges* ranges() const;
   [[gnu::noinline]] void run_checked(const Call& call);
   void route(const Call& call);
-  [[nodiscard]] Work start_checked(const Call& call, std::shared_ptr<void> kept);
+  [[nodiscard]] Work start_checked(const Call& call, std::shared_ptr<void> kept,
+                                   std::function<void()> finish);
   template <class Action>
   auto keeping_failure(const Call& call, Action&& action);
   [[noreturn]] void out_of_memory(const Call& call);
   /// Checks a call. Returns the transport of a call on device memory; null for other calls.
-  Transport* check(const Call& call) const;
+  RoutedTransport* check(const Call& call) const;
   [[nodiscard]] bool is_usable() const;
   [[noreturn]] void throw_unusable(std::string_view function) const;
   /// Throws unless an operation of several messages may be started.
@@ -127,25 +132,25 @@ class CallDispatcher final : private Waiter {
   void issue_together(const std::vector<Call>& calls);
   [[nodiscard]] std::shared_ptr<AsyncOperation> operation_of(
       const SequenceDescription& description, std::unique_ptr<MessageSequence> sequence) const;
-  void run_on_device(const Call& call, Transport& transport);
-  void compare_on_device(const Call& call, const Transport& transport);
+  void run_on_device(const Call& call, RoutedTransport& transport);
+  void compare_on_device(const Call& call, const RoutedTransport& transport);
   [[nodiscard]] Call of_caller(const Call& call) const;
   void run_on_host(const Call& call);
-  void run_in_mpi_beside_polled(const Call& call, Transport& transport);
+  void run_in_mpi_beside_polled(const Call& call, RoutedTransport& transport);
   /// Waits for the polled collectives of these meshes, each with the timeout of its group.
   void finish_polled_collectives(const std::vector<std::shared_ptr<MeshRuntime>>& meshes);
   /// Returns the transport of the program that carries a call on device memory; null if none does.
-  [[nodiscard]] Transport* program_transport(const Call& call) const;
+  [[nodiscard]] RoutedTransport* program_transport(const Call& call) const;
   void run_on_scratch(const Call& call);
   void run_polled(const Call& call);
-  void start_on_device(const Call& call, Transport& transport, AsyncOperation& operation);
+  void start_on_device(const Call& call, RoutedTransport& transport, AsyncOperation& operation);
   void watch_own_stream(Operation operation);
   void start_on_host(const Call& call, AsyncOperation& operation);
   template <class Action>
   void breaking_on_failure(Action&& action);
   template <class Wait>
   void breaking_group(Wait&& wait);
-  [[nodiscard]] Transport& transport_for(const Call& call) const;
+  [[nodiscard]] RoutedTransport& transport_for(const Call& call) const;
   /// Returns the number of a call that is issued next; 0 for messages.
   [[nodiscard]] std::uint64_t next_number(const Call& call) const;
   [[nodiscard]] WaitPoint point_of(const Call& call, std::uint64_t number) const;
@@ -153,9 +158,13 @@ class CallDispatcher final : private Waiter {
   /// calls that they run.
   /// @param bits  See RecordedCall.
   [[nodiscard]] RecordedCall record(const Call& call, std::uint64_t number,
-                                    const Transport& transport, std::uint64_t bits) const;
-  [[nodiscard]] RecordedCall record_on_device(const Call& call, const Transport& transport,
+                                    const RoutedTransport& transport, std::uint64_t bits) const;
+  [[nodiscard]] RecordedCall record_on_device(const Call& call, const RoutedTransport& transport,
                                               std::uint64_t bits);
+  /// Returns a function that returns point_of(call, number) when neither the call nor this object
+  /// need exist any more.
+  [[nodiscard]] std::function<WaitPoint(const GroupDescription&)> describing(
+      const Call& call, std::uint64_t number) const;
   [[nodiscard]] WaitPoint point_of_message(const Call& call) const;
   [[nodiscard]] WaitPoint collective_point(const Call& call, std::uint64_t number) const;
 

@@ -65,7 +65,7 @@ struct GroupDescription {
 /// only; others have at least `mpi`.
 struct HostTransports {
   GroupGuard guard{};  ///< It outlives the transports.
-  std::vector<std::unique_ptr<Transport>> list;
+  std::vector<std::unique_ptr<RoutedTransport>> list;
   std::map<std::string, std::string, std::less<>>
       absent;                           ///< Transports that it does not have, with the reasons.
   bool has_program_transports = false;  ///< Whether the program has added some of them.
@@ -73,10 +73,10 @@ struct HostTransports {
   /// rank `local`.
   const std::uint64_t* calls = nullptr;
   /// Carries the messages of a member to itself. Null in a group of one rank, where `local` does.
-  std::unique_ptr<Transport> to_itself{};
+  std::unique_ptr<RoutedTransport> to_itself{};
 
   /// Returns the transport of that name, or null.
-  [[nodiscard]] Transport* find(std::string_view name) const;
+  [[nodiscard]] RoutedTransport* find(std::string_view name) const;
 };
 
 /// Where the calls of a group are recorded.

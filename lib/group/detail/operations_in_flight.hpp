@@ -6,7 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -23,7 +25,9 @@ namespace rankmesh::detail {
 /// An asynchronous operation, from its call until it is complete or has failed.
 struct AsyncOperation {
   std::shared_ptr<Connection> connection;
-  WaitPoint point;
+  /// Makes point(). Most operations end before anybody asks for it, and its texts take longer than
+  /// all other parts of the start of a small operation.
+  std::function<WaitPoint(const GroupDescription&)> describe;
   StreamRef stream;  ///< The caller's stream, for operations on device memory.
   bool is_on_device = false;
   bool is_captured = false;  ///< It belongs to a CUDA graph, so nobody can wait for it.
@@ -41,10 +45,16 @@ struct AsyncOperation {
   MessageSequence* sequence = nullptr;  ///< `pending`, if it is a sequence; else null.
   std::unique_ptr<Pending> pending;     ///< Null before it is issued, and after it has ended.
   std::shared_ptr<void> kept;           ///< Buffers that were moved into the operation.
+  std::function<void()> finish;         ///< What this rank does when the operation has ended.
   RecordedCall recorded;                ///< Until it is complete or has failed.
   std::string failure;        ///< Why it will never be complete; empty if it has not failed.
   std::exception_ptr unseen;  ///< The failure, if no wait has thrown it yet.
 
+  /// Returns where waits for the operation meet.
+  [[nodiscard]] const WaitPoint& point() const {
+    if (!point_) point_ = describe(connection->group);
+    return *point_;
+  }
   /// Takes over an operation on host memory that a transport has started.
   void begin(std::unique_ptr<Pending> started) {
     is_polled = started->is_polled();
@@ -52,6 +62,9 @@ struct AsyncOperation {
   }
   /// Counts the operation among those that waits advance, or no longer.
   void recount();
+
+ private:
+  mutable std::optional<WaitPoint> point_{};
 };
 
 /// Marks an operation as being tested or waited for, so that no other wait tests it meanwhile.

@@ -9,8 +9,8 @@
 
 #include "connection.hpp"
 #include "rankmesh/routes/route_table.hpp"
-#include "rankmesh/transport/transport.hpp"
 #include "resolved_routes.hpp"
+#include "transport/detail/routed_transport.hpp"
 
 namespace rankmesh::detail {
 
@@ -39,7 +39,7 @@ class Router {
          std::string_view family);
 
   /// Returns the transport of a checked call on host memory.
-  [[nodiscard]] Transport& choose(const Call& call) const {
+  [[nodiscard]] RoutedTransport& choose(const Call& call) const {
     const Row& row = rows_[static_cast<std::size_t>(call.operation)];
     const Cell& cell = cell_of(row, call);
     return choose(call.has_blocks() ? cell.without_size : cell.by_size, call, call.operation);
@@ -47,7 +47,7 @@ class Router {
   /// Returns the transport of a call with equal blocks. Every instruction counts here:
   /// scripts/router-cost counts them.
   template <Operation operation>
-  [[nodiscard, gnu::always_inline]] Transport& choose_fast(const Call& call) const {
+  [[nodiscard, gnu::always_inline]] RoutedTransport& choose_fast(const Call& call) const {
     const Row& row = rows_[static_cast<std::size_t>(operation)];
     const Choice* choice = row.cells[0].by_size;
     if (row.by_type) [[unlikely]]
@@ -62,14 +62,14 @@ class Router {
     // The end of the range, which is excluded; `endless` for the last range. It is unsigned because
     // a comparison with all ones needs no register.
     std::uint64_t end;
-    Transport* only;  // null if there are several candidates
-    Transport* first;
+    RoutedTransport* only;  // null if there are several candidates
+    RoutedTransport* first;
     std::uint32_t others = 0;        // the number of candidates after the first
     std::uint32_t begin_others = 0;  // in others_
   };
 
-  [[nodiscard, gnu::noinline]] Transport& first_that_supports(const Choice& choice,
-                                                              const Call& call) const;
+  [[nodiscard, gnu::noinline]] RoutedTransport& first_that_supports(const Choice& choice,
+                                                                    const Call& call) const;
 
   /// Returns the transport that carries a call, and the reasons. Local. The call needs counts,
   /// types and kinds, but no memory.
@@ -95,8 +95,8 @@ class Router {
   static const Cell& cell_of(const Row& row, const Call& call) {
     return row.cells[static_cast<std::size_t>(type_of(call))];
   }
-  [[nodiscard, gnu::always_inline]] Transport& choose(const Choice* choice, const Call& call,
-                                                      Operation operation) const {
+  [[nodiscard, gnu::always_inline]] RoutedTransport& choose(const Choice* choice, const Call& call,
+                                                            Operation operation) const {
     if (choice->end != endless) {
       const auto bytes = static_cast<std::uint64_t>(routed_bytes(operation, call, size_));
       while (bytes >= choice->end) ++choice;
@@ -108,7 +108,7 @@ class Router {
   RouteScope scope_;
   std::array<Row, operation_count> rows_{};
   std::vector<std::vector<Choice>> choices_;  // cells may share a list
-  std::vector<Transport*> others_;
+  std::vector<RoutedTransport*> others_;
 };
 
 }  // namespace rankmesh::detail

@@ -9,7 +9,7 @@
 #include "rankmesh/base/deadline.hpp"
 #include "rankmesh/base/stream_ref.hpp"
 #include "rankmesh/transport/bootstrap_report.hpp"
-#include "rankmesh/transport/transport.hpp"
+#include "routed_transport.hpp"
 
 struct ncclComm;  // what an ncclComm_t points to
 
@@ -17,7 +17,7 @@ namespace rankmesh {
 
 /// Carries operations on device memory. run() queues the call on the call's stream. start() queues
 /// it on the group's own stream, after the work that is on the call's stream.
-class DeviceTransport : public Transport {
+class DeviceTransport : public RoutedTransport {
  public:
   [[nodiscard]] record::Carrier carrier() const override { return record::Carrier::nccl; }
   /// Returns an object that is complete once the work that is on the stream now has ended; null if

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "transport/detail/group_guard.hpp"
+#include "transport/detail/routed_transport.hpp"
 
 namespace rankmesh {
 
@@ -17,14 +18,14 @@ namespace rankmesh {
 /// deadline: MPI, or a transport of the program. Asks the group's guard before each call, so a
 /// mistake is found before the transport can return wrong data or wait for ever. Messages without a
 /// guard, and calls on device memory, go to the transport as they are.
-class GuardedTransport final : public Transport {
+class GuardedTransport final : public RoutedTransport {
  public:
   /// @param collectives   The guards of the group, which must outlive this object. Without a guard
   /// @param messages      of messages, the transport gets messages as they are.
   /// @param polls         Whether blocking operations are started and polled: they have a deadline
   ///                      that the transport does not know, or a member may give up its call while
   ///                      others have entered the transport already.
-  GuardedTransport(std::unique_ptr<Transport> inner, detail::CallGuard* collectives,
+  GuardedTransport(std::unique_ptr<RoutedTransport> inner, detail::CallGuard* collectives,
                    detail::MessageGuard* messages, bool polls)
       : inner_{std::move(inner)}, collectives_{collectives}, messages_{messages}, polls_{polls} {}
 
@@ -49,7 +50,7 @@ class GuardedTransport final : public Transport {
   class GuardedCall;
   [[nodiscard]] detail::CallGuard* guard_of(const Call& call) const;
 
-  std::unique_ptr<Transport> inner_;
+  std::unique_ptr<RoutedTransport> inner_;
   detail::CallGuard* collectives_;
   detail::MessageGuard* messages_;
   bool polls_;

@@ -28,7 +28,7 @@ namespace rankmesh {
 ///
 /// There is no helper thread: operations make progress in run(), and in the test() of any Pending
 /// of this transport. They are carried out in the order in which they were issued.
-class RANKMESH_API HierarchicalTransport final : public Transport {
+class RANKMESH_API HierarchicalTransport final : public RoutedTransport {
  public:
   struct Nodes {
     levels::Shape shape;

@@ -13,9 +13,9 @@ struct GroupKey {
   std::uint64_t mesh = 0;   ///< Of the mesh; differs between meshes.
 
   // The tags are greater than the tags of the program (see max_tag) and less than the tags of
-  // control queues. If two groups on one communicator have the same tag, one of them receives
-  // messages of the other one, recognises them by their mark, and drops them, so they are lost.
-  // Therefore the tag depends on the group and on the mesh.
+  // control queues. They depend on the group and on the mesh, so that two groups on one
+  // communicator rarely have the same tag. If they do, receive_of_group() tells their messages
+  // apart.
 
   /// The tag of MessageGuard.
   [[nodiscard]] int header_tag() const { return first_tag + 2 * static_cast<int>(mark() % tags); }

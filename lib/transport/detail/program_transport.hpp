@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "rankmesh/mpi/communicator.hpp"
-#include "rankmesh/transport/mpi_transport.hpp"
+#include "transport/detail/mpi_transport.hpp"
 
 namespace rankmesh {
 
@@ -17,7 +17,7 @@ namespace rankmesh {
 /// GuardedTransport, which synchronises the members before each call: so the transport of the
 /// program may block until its operation is complete, and needs no deadline. Calls on device memory
 /// only queue work. Exceptions of the transport become errors that name it.
-class ProgramTransport final : public Transport {
+class ProgramTransport final : public RoutedTransport {
  public:
   struct TransportIdentity {
     std::string name;         ///< Of the factory.

@@ -11,10 +11,10 @@
 
 #include "rankmesh/export.hpp"
 #include "rankmesh/transport/shared_segment.hpp"
-#include "rankmesh/transport/transport.hpp"
 #include "transport/detail/call_guard.hpp"
 #include "transport/detail/group_members.hpp"
 #include "transport/detail/node_memory.hpp"
+#include "transport/detail/routed_transport.hpp"
 #include "transport/shm/algorithms.hpp"
 #include "transport/shm/engine.hpp"
 #include "transport/shm/meeting.hpp"
@@ -36,7 +36,7 @@ namespace rankmesh {
 /// and test() throw a MismatchError on every member that is in the call, with the same text, and
 /// later calls of the other members throw it too. This object is therefore the guard of its group,
 /// also for calls that other transports carry: such a call takes a step without data.
-class RANKMESH_API ShmTransport final : public Transport, public detail::CallGuard {
+class RANKMESH_API ShmTransport final : public RoutedTransport, public detail::CallGuard {
  public:
   struct Place {
     std::vector<std::byte*> areas;     ///< Each member's memory, in group order.
@@ -85,7 +85,7 @@ class RANKMESH_API ShmTransport final : public Transport, public detail::CallGua
   /// Sets the transport for messages that are larger than the rings carry, and for blocking v-forms
   /// that need more than one step. It must outlive all calls, and compares nothing. Call it before
   /// any call.
-  void carry_large_messages_by(Transport& transport) {
+  void carry_large_messages_by(RoutedTransport& transport) {
     large_ = &transport;
     engine_.leave_large_blocks();
   }
@@ -136,6 +136,14 @@ class RANKMESH_API ShmTransport final : public Transport, public detail::CallGua
     shm::Finding::State state;
     std::string text;
   };
+  // Whether the next step of the group belongs to this operation, which only lets members meet.
+  [[nodiscard]] bool is_meeting(const shm::Progress& progress) const {
+    return progress.algorithm == &shm::meeting && engine_.is_oldest(progress);
+  }
+  [[nodiscard]] bool may_give_up(const shm::Progress& progress);
+  bool is_written() const;
+  template <class Compose>
+  void write_finding(const std::vector<Rank>& missing, Compose&& compose);
   [[nodiscard]] Found compare() const;
   [[nodiscard]] detail::BlockCounts counts_at(std::uint64_t step) const;
   [[nodiscard]] std::string call_text(std::size_t member, std::uint64_t step,
@@ -144,11 +152,12 @@ class RANKMESH_API ShmTransport final : public Transport, public detail::CallGua
   const Place place_;
   shm::Engine engine_;
   std::unique_ptr<shm::Messages> messages_;  // null if other transports carry them
-  Transport* large_ = nullptr;               // carries large messages
+  RoutedTransport* large_ = nullptr;         // carries large messages
   const char* why_no_messages_ = "the group has too many members for rings between all of them";
   int pauses_;
   int polls_ = 0;
   bool has_thrown_ = false;  // what ended the group early
+  bool is_writing_ = false;  // this rank has decided that it gives up, and will say why
 };
 
 }  // namespace rankmesh

@@ -42,23 +42,59 @@ static_assert(std::atomic<std::uint64_t>::is_always_lock_free && sizeof(StepHead
 
 /// The reason why a group has ended early, in the words of the rank that found it. It is stored in
 /// the area of the group's first member. The first rank that finds a reason writes it, and every
-/// call and every wait of the group reads `state`.
+/// call and every wait of the group reads the state.
+///
+/// The word with the state also has the last step in which all members have met. So one
+/// compare-exchange decides whether the members go on into MPI or one of them has given up before.
 struct alignas(line) Finding {
   enum State : std::uint64_t {
     none,
     being_written,
-    mismatch,   ///< The members make different calls.
-    timed_out,  ///< A member gave up an operation because its deadline passed.
-    ended,      ///< A member found out that another one has ended or has left the mesh.
-    gave_up,    ///< A member gave up an operation for another reason, or it left the mesh.
+    mismatch = 4,  ///< The members make different calls. The states that follow have this bit, too.
+    timed_out,     ///< A member gave up an operation because its deadline passed.
+    ended,         ///< A member found out that another one has ended or has left the mesh.
+    gave_up,       ///< A member gave up an operation for another reason, or it left the mesh.
   };
   static constexpr std::size_t most_missing = 13;
 
-  std::atomic<std::uint64_t> state;
+  std::atomic<std::uint64_t> word;  ///< The step, times `states`, plus the state.
   std::uint64_t missing_count;
   std::uint64_t limit;                 ///< The TimeLimit that has passed, after a time-out.
   std::int64_t missing[most_missing];  ///< ranks in the mesh, after a time-out
   char text[15 * line];
+
+  [[nodiscard]] State state() const {
+    return static_cast<State>(word.load(std::memory_order_acquire) % states);
+  }
+  [[nodiscard]] bool is_halted() const {
+    return (word.load(std::memory_order_relaxed) & mismatch) != 0;
+  }
+  /// Returns whether all members have met in a step.
+  [[nodiscard]] bool has_met(std::uint64_t step) const {
+    return word.load(std::memory_order_acquire) / states >= step;
+  }
+  /// Says that all members have met in a step. Returns false if one of them has given up before.
+  bool meet(std::uint64_t step) {
+    std::uint64_t now = word.load(std::memory_order_acquire);
+    while (now % states == none && now / states < step)
+      if (word.compare_exchange_weak(now, step * states, std::memory_order_acq_rel)) return true;
+    return now / states >= step;
+  }
+  /// Lets the caller write a reason. Returns false if another member has begun to, or if all have
+  /// met in the step in which the caller waits.
+  /// @param step  no_step if the caller is in no meeting.
+  bool begin(std::uint64_t step) {
+    std::uint64_t now = word.load(std::memory_order_acquire);
+    while (now % states == none && now / states < step)
+      if (word.compare_exchange_weak(now, now + being_written, std::memory_order_acq_rel))
+        return true;
+    return false;
+  }
+  /// Shows the reason to the other members.
+  void end(State state) { word.fetch_add(state - being_written, std::memory_order_release); }
+
+  static constexpr std::uint64_t states = 8;
+  static constexpr std::uint64_t no_step = ~std::uint64_t{0};
 };
 static_assert(sizeof(Finding) == 16 * line);
 

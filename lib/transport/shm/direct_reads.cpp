@@ -17,7 +17,7 @@ bool read(const Group& group, std::size_t member, std::size_t offset, std::byte*
   // a member that has read the changed buffer also sees the announcement.
   std::atomic_thread_fence(std::memory_order_acquire);
   const bool has_ended =
-      group.areas.front().finding().state.load(std::memory_order_relaxed) != Finding::none ||
+      group.areas.front().finding().state() != Finding::none ||
       group.areas[member].presence().closed_after.load(std::memory_order_relaxed) != 0;
   if (code == 0 && !has_ended) [[likely]]
     return true;

@@ -6,6 +6,7 @@
 
 #include "transport/detail/reduce_kernels.hpp"
 #include "transport/shm/algorithms.hpp"
+#include "transport/shm/meeting.hpp"
 
 namespace rankmesh::shm {
 namespace {
@@ -182,6 +183,7 @@ bool Engine::read_next() {
   if (uncompared_ != 0) look_back();
   if (phase.agrees != nullptr && !phase.agrees(group_, step)) difference_ = step.number;
   if (difference_ != 0) return false;
+  if (p.algorithm == &meeting && i + 1 == p.steps && !finding_->meet(step.number)) return false;
   if (p.may_grow()) grow(p, step);
   // The owner of `p` may free it once it is complete.
   Progress* const next = p.next;

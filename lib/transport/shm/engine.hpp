@@ -70,6 +70,11 @@ struct Progress {
   [[nodiscard]] bool is_complete() const { return read == steps; }
   /// Returns whether the first step will tell how many further steps there are.
   [[nodiscard]] bool may_grow() const { return algorithm->lengths != nullptr && read == 0; }
+  /// Returns the last step, in which others may complete the operation; Finding::no_step if this
+  /// member has not published it.
+  [[nodiscard]] std::uint64_t last_step() const {
+    return published == steps ? first + steps - 1 : Finding::no_step;
+  }
   /// Returns whether the members have only compared a v-form, and leave it to another transport.
   [[nodiscard]] bool is_left_to_others() const { return steps == 1 && payload.count > lead; }
 };
@@ -113,10 +118,7 @@ class Engine {
   /// Returns whether no operation may continue: the group has ended early, or this member has seen
   /// that another member makes another call. While a finding is being written, operations continue,
   /// so that the writer sees the calls of late members.
-  [[nodiscard]] bool is_halted() const {
-    return difference_ != 0 ||
-           finding_->state.load(std::memory_order_relaxed) > Finding::being_written;
-  }
+  [[nodiscard]] bool is_halted() const { return difference_ != 0 || finding_->is_halted(); }
   /// Returns whether this operation is the oldest one that is not complete.
   [[nodiscard]] bool is_oldest(const Progress& progress) const { return reading_ == &progress; }
   /// Returns the step in which this member has seen a difference, or 0.

@@ -66,32 +66,33 @@ template <const Algorithm& algorithm>
                   count, bytes,  Area::payload_offset(number, bytes, group.slot_bytes)};
   engine.publish(phase, step, descriptor, call_number);
   std::size_t seen = 0;
+  // From here on it is as if begin() and advance() had run.
+  const auto continue_later = [&] {
+    p = Progress{.call = &call,
+                 .algorithm = &algorithm,
+                 .descriptor = descriptor,
+                 .call_number = call_number,
+                 .entry = entry,
+                 .payload = {count, unit},
+                 .lead = count,
+                 .piece = count,
+                 .first = number,
+                 .steps = 1,
+                 .published = 1,
+                 .read = 0,
+                 .seen = seen,
+                 .next = nullptr,
+                 .waits_for = nullptr};
+    engine.enqueue(p);
+    return Outcome::begun;
+  };
   while (!engine.others_have_published(phase, step, descriptor, seen)) {
-    if (--looks < 0 || engine.difference_ != 0) {
-      // From here on it is as if begin() and advance() had run.
-      p = Progress{.call = &call,
-                   .algorithm = &algorithm,
-                   .descriptor = descriptor,
-                   .call_number = call_number,
-                   .entry = entry,
-                   .payload = {count, unit},
-                   .lead = count,
-                   .piece = count,
-                   .first = number,
-                   .steps = 1,
-                   .published = 1,
-                   .read = 0,
-                   .seen = seen,
-                   .next = nullptr,
-                   .waits_for = nullptr};
-      engine.enqueue(p);
-      return Outcome::begun;
-    }
+    if (--looks < 0 || engine.difference_ != 0) return continue_later();
     pause();
   }
-  if (phase.agrees != nullptr && !phase.agrees(group, step)) {
-    engine.difference_ = number;  // begin() is not called: the group has ended
-    return Outcome::not_begun;
+  if (phase.agrees != nullptr) {  // this is a meeting
+    if (!phase.agrees(group, step)) engine.difference_ = number;
+    if (engine.difference_ != 0 || !engine.finding_->meet(number)) return continue_later();
   }
   engine.finish(phase, step);
   if (entry != nullptr) detail::end_entry(*entry);

@@ -26,7 +26,7 @@ class LongWait {
   LongWait(MonitorState& state, const WaitPoint& point, const Deadline& deadline);
 
   /// Performs the steps that are due. Call it regularly while the condition of the wait does not
-  /// hold.
+  /// hold. It may hold afterwards; see WaitPoint::may_give_up.
   /// @throws TimeoutError if the wait cannot end, or did not end in time.
   void look();
   /// Throws the MismatchError of a deadlock, if one is known that has not been thrown yet.
@@ -48,6 +48,8 @@ class LongWait {
     std::string text;                  ///< What the members do, in words.
   };
 
+  void take_steps();
+  [[nodiscard]] bool may_give_up() const { return !point_.may_give_up || point_.may_give_up(); }
   void begin();
   [[nodiscard]] record::Wait wait_of_point() const;
   [[nodiscard]] PublishedWait::RanksElsewhere ranks_elsewhere() const;
@@ -64,7 +66,7 @@ class LongWait {
   void note_status();
   [[nodiscard]] Members members() const;
   void diagnose(AlreadySaid said);
-  [[noreturn]] void fail(bool has_timed_out);
+  void fail(bool has_timed_out);
 
   MonitorState& state_;
   const WaitPoint& point_;

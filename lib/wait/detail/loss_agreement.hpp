@@ -106,6 +106,8 @@ class RANKMESH_API LossAgreement {
     return !decisions_.empty() && decisions_.back().kind == Decision::DecisionKind::over;
   }
   [[nodiscard]] Failure failure() const { return failure_; }
+  /// Returns to which meeting this member has come after the last decision.
+  [[nodiscard]] Attendance met() const { return met_; }
   /// Returns whether all have come to the first meeting after the last decision.
   [[nodiscard]] bool have_all_come() const { return have_all_come_; }
   /// Returns those of whom this member knows that they take part in the next decision.

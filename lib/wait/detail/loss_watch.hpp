@@ -17,10 +17,12 @@
 
 namespace rankmesh::detail {
 
-/// Finds the deaths of the ranks of one mesh on one node, and decides with the other survivors
-/// which ranks are lost and from which step all go on. Everything is words in the memory of the
-/// node, each of which is decided by one compare-exchange. So no survivor waits for another one,
-/// and a rank may die at any moment.
+class LossLink;
+
+/// Finds the deaths of the ranks of one mesh, and decides with the other survivors which ranks are
+/// lost and from which step all go on. On one node, everything is words in the memory of the node,
+/// each of which is decided by one compare-exchange. So no survivor waits for another one, and a
+/// rank may die at any moment. On several nodes, a LossLink decides.
 ///
 /// The losses are numbered in rounds. Whoever sees a death begins the next round. Until then, ranks
 /// that die are part of it: it settles for a moment. Then each survivor decides the fate of each
@@ -39,8 +41,10 @@ class RANKMESH_API LossWatch : public std::enable_shared_from_this<LossWatch> {
   /// Begins to watch.
   /// @param mesh  The text of the mesh, for messages.
   /// @param step  The step that the ranks have committed in the last mesh.
+  /// @param link  To other nodes; null if the mesh is on one node.
   static std::shared_ptr<LossWatch> create(std::shared_ptr<NodeBoard> board, RankNames names,
-                                           std::string mesh, std::optional<std::int64_t> step);
+                                           std::string mesh, std::optional<std::int64_t> step,
+                                           std::unique_ptr<LossLink> link);
   ~LossWatch();
   LossWatch(const LossWatch&) = delete;
   LossWatch& operator=(const LossWatch&) = delete;
@@ -61,11 +65,17 @@ class RANKMESH_API LossWatch : public std::enable_shared_from_this<LossWatch> {
   /// Returns the last round. Blocks until it has settled.
   [[nodiscard]] Loss decide() const;
 
+  /// Returns whether the mesh is on several nodes.
+  [[nodiscard]] bool spans_nodes() const { return link_ != nullptr; }
+  /// Returns the step that a rank has committed, which cannot change afterwards; -1 if there is
+  /// none.
+  static std::int64_t freeze(RankArea& area);
+
   /// Publishes that this rank has completed a step. Returns false if ranks are lost.
   bool commit(std::int64_t step);
   /// Returns the step that this rank has committed last.
   [[nodiscard]] std::optional<std::int64_t> step() const;
-  /// Returns whether all ranks have committed a step, or a later one.
+  /// Returns whether all ranks of this node have committed a step, or a later one.
   [[nodiscard]] bool have_committed(std::int64_t step) const;
 
   /// Returns the ids of the processes of the ranks, as far as they mean something here.
@@ -80,18 +90,19 @@ class RANKMESH_API LossWatch : public std::enable_shared_from_this<LossWatch> {
   [[nodiscard]] bool have_met(std::uint64_t round, const std::vector<Rank>& ranks,
                               Gathering meeting);
 
-  /// Returns those of these ranks that have not come.
+  /// Returns those of these ranks that have not come, as far as this rank knows.
   [[nodiscard]] std::vector<Rank> missing(std::uint64_t round, const std::vector<Rank>& ranks,
                                           Gathering meeting) const;
 
  private:
-  LossWatch(std::shared_ptr<NodeBoard> board, RankNames names, std::string mesh)
-      : board_{std::move(board)}, names_{std::move(names)}, mesh_{std::move(mesh)} {}
+  LossWatch(std::shared_ptr<NodeBoard> board, RankNames names, std::string mesh,
+            std::unique_ptr<LossLink> link);
 
   void look(bool at_once);
   void begin_round_for(std::size_t slot, std::uint64_t word);
   void notice();
   void decide_fates(std::uint64_t round) const;
+  [[nodiscard]] Loss decide_with_other_nodes() const;
   [[nodiscard]] bool is_lost(std::size_t slot, std::uint64_t round) const;
   [[noreturn]] void raise_own() const;
 
@@ -100,6 +111,7 @@ class RANKMESH_API LossWatch : public std::enable_shared_from_this<LossWatch> {
   const std::shared_ptr<NodeBoard> board_;
   const RankNames names_;
   const std::string mesh_;
+  const std::unique_ptr<LossLink> link_;
   std::atomic<std::uint64_t> noticed_{0};  // the last round that this process has seen
   std::atomic<std::int64_t> next_look_{0};
 };

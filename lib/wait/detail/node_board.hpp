@@ -102,6 +102,8 @@ class RANKMESH_API NodeBoard {
   double watch_call();
   /// The word of the mesh about its losses; see LossWatch.
   [[nodiscard]] std::atomic<std::uint64_t>& losses() const;
+  /// When a rank of this node has heard a neighbour of the node; see LossLink.
+  [[nodiscard]] std::atomic<std::int64_t>& heard(std::size_t neighbour) const;
   /// Returns whether a rank does not take part in its mesh any more: it has left the mesh in any
   /// way, or its process has ended. Costs two system calls.
   [[nodiscard]] bool is_gone(std::size_t slot) const;

@@ -22,6 +22,13 @@ struct Particle {
   int cell;
 };
 enum class Colour { red, green };
+struct Field {  // of another library
+  std::vector<float> cells;
+};
+struct FieldView {
+  float* data_handle() const;
+  int size;
+};
 
 void use(Mesh& mesh, std::vector<float> values, const std::vector<float>& constant) {
   GroupCoordinator& tp = mesh["tp"];
@@ -59,6 +66,11 @@ void use(Mesh& mesh, std::vector<float> values, const std::vector<float>& consta
   tp.gather(values, values, {});
   x = tp.gather(values, {});
   tp.gather_v(values, values, {1, 2}, 0);
+  x = tp.gather_v(values, {}).values;
+  x = tp.scatter_v(values, {1, 2}, 0);
+  x = tp.reduce_scatter_v(values, {1, 2}, ReduceOp::max);
+  x = tp.all_to_all_v(values, {1, 2}).values;
+  tp.all_to_all_v(values, x, {1, 2}, {2, 1});
   x = std::vector<float>(values.begin() + tp.rank_in_group().to_int(), values.end());
   const auto place = TensorPlacement::parse("[4] f32 @ tp=2 : (tp)");
   rankmesh::exchange::save_checkpoint(tp, "folder", "name", {{"x", place, values}});
@@ -341,6 +353,48 @@ void use(Mesh& mesh, std::vector<float> values, const std::vector<float>& consta
 #if CASE == 87
   rankmesh::exchange::ShardedBuffer<float>{tp, counts}.load(0, values.data(), 4);
 #endif
+// case 88: no output of gather_v, counts in braces: a list in braces is no output
+#if CASE == 88
+  tp.gather_v(values, {}, {1, 2}, 0);
+#endif
+// case 89: no output of all_to_all_v, counts in braces: a list in braces is no output
+#if CASE == 89
+  tp.all_to_all_v(values, {}, {1, 2}, {1, 2});
+#endif
+// case 90: one list of counts in braces for both buffers: write all_to_all_v\(in, out, in_counts,
+#if CASE == 90
+  tp.all_to_all_v(values, values, {1, 2});
+#endif
+// case 91: counts in braces before the output: the counts come after both buffers
+#if CASE == 91
+  tp.scatter_v(values, {1, 2}, values, 0);
+#endif
+// case 92: counts in braces that no form has: a list in braces is no output
+#if CASE == 92
+  static_cast<void>(tp.all_gather_v(values, {1, 2}));
+#endif
+// case 93: values and counts in braces: a list in braces is no memory
+#if CASE == 93
+  tp.scatter_v({}, values, {1, 2}, 0);
+#endif
+// case 94: no output of all_gather: a list in braces is no output
+#if CASE == 94
+  tp.all_gather(values, {});
+#endif
+// case 110: an array of another library: include its header of rankmesh/adapt/
+#if CASE == 110
+  Field field;
+  tp.all_reduce(field);
+#endif
+// case 111: such an array as an output: specialise rankmesh::MemoryOf
+#if CASE == 111
+  Field field;
+  tp.all_gather(values, field);
+#endif
+// case 112: a view of another library: specialise rankmesh::MemoryOf
+#if CASE == 112
+  FieldView view{};
+  tp.broadcast(view, 0);
 // case 97: a pointer as the output: write std::span\{pointer, n\}
 #if CASE == 97
   tp.all_reduce(values, values.data());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Misuse of plain values that the compiler must find; see ../must_not_compile.
-#include "rankmesh/base/buffer.hpp"
 #include "rankmesh/base/index.hpp"
+#include "rankmesh/base/memory.hpp"
 #include "rankmesh/layout/mesh_plan.hpp"
 
 using namespace rankmesh;

@@ -30,6 +30,39 @@ TEST_CASE("experts: a step") {
   mesh.close();
 }
 
+TEST_CASE("experts: two parts") {
+  SKIP_UNLESS(64 % rankmesh_test::size() == 0, "64 experts must be divisible by the ranks");
+  rankmesh::Mesh mesh{MPI_COMM_WORLD, "ep=auto"};
+  auto& ep = mesh["ep"];
+  namespace exchange = rankmesh::exchange;
+  exchange::ExpertDispatcher experts{ep, exchange::ExpertMap::contiguous(64, ep.size())};
+  struct Part {
+    exchange::ExpertRoute route;
+    std::vector<double> tokens, rows, weights, out;
+  };
+  std::vector<Part> part;
+  for (const std::int32_t expert : {3, 40}) {
+    const std::vector<std::int32_t> ids{expert, 2};
+    part.push_back({experts.route(ids, 1),
+                    std::vector<double>(2 * H, 1),
+                    {},
+                    {0.5, 2},
+                    std::vector<double>(2 * H)});
+    part.back().rows.resize(static_cast<std::size_t>(part.back().route.rows() * H));
+  }
+  const auto run_experts = [](Part& own) {
+    for (std::size_t slot = 0; slot < own.route.counts().size(); ++slot)
+      for (std::int64_t i = 0; i < own.route.counts()[slot] * H; ++i)
+        own.rows[static_cast<std::size_t>(own.route.offsets()[slot] * H + i)] *=
+            own.route.experts()[slot];
+  };
+  // snippet: overlap
+  CHECK(part[0].out[0] == 1.5);
+  CHECK(part[1].out[0] == 20);
+  CHECK(part[1].out[H] == 4);
+  mesh.close();
+}
+
 TEST_CASE("experts: the backward pass") {
   SKIP_UNLESS(64 % rankmesh_test::size() == 0, "64 experts must be divisible by the ranks");
   rankmesh::Mesh mesh{MPI_COMM_WORLD, "ep=auto"};

@@ -3,10 +3,31 @@
 #include <rankmesh/conformance/conformance.hpp>
 #include <rankmesh/rankmesh.hpp>
 
+#include <memory>
+#include <thread>
+
 #include "support/checks.hpp"
 #include "support/mpi_world.hpp"
 
 // snippet: factory
+
+namespace sockets {
+struct Connections {
+  void end() {}
+};
+struct Exchange : rankmesh::Pending {
+  Exchange(const rankmesh::Call&, std::shared_ptr<Connections>) {}
+  bool test() override { return true; }
+};
+class SocketsTransport final : public rankmesh::Transport {
+  [[nodiscard]] bool supports(const rankmesh::Call&) const override { return true; }
+  // An indented snippet would be one of a function.
+  // clang-format off
+// snippet: start
+  // clang-format on
+  std::shared_ptr<Connections> connections_;
+};
+}  // namespace sockets
 
 namespace kit {
 // snippet: conformance

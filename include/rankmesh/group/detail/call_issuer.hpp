@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "rankmesh/base/array_shape.hpp"
 #include "rankmesh/base/index.hpp"
 #include "rankmesh/base/user_function.hpp"
 #include "rankmesh/export.hpp"
@@ -38,12 +39,19 @@ class RANKMESH_API CallIssuer {
   /// @param kept  An object that stays alive until the operation is complete.
   [[nodiscard]] Work start_any(const Call& call, std::shared_ptr<void> kept);
 
-  /// Returns the size in bytes of a message that has arrived; see Transport::arrived().
+  /// Returns the size in bytes of a message that has arrived, if it is known.
   [[nodiscard]] std::optional<std::int64_t> arrived(RankInGroup from, int tag);
   /// Throws UsageError unless a function gets one count per member.
   void require_blocks(const char* function, std::size_t blocks) const;
   /// Throws UsageError unless a buffer of an all_to_all has a multiple of size() elements.
   void require_divisible(std::size_t elements) const;
+
+  /// Throws UsageError unless the elements of two arrays follow each other in the same order, and
+  /// blocks that follow each other in memory are parts along one axis. Accepts all arrays of one
+  /// axis or none.
+  /// @param has_axis  Whether the blocks lie along an Axis.
+  void require_same_axes(const Call& call, const ArrayShape& in, const ArrayShape& out,
+                         bool has_axis) const;
 
   [[nodiscard]] std::size_t size() const { return static_cast<std::size_t>(size_); }
   [[nodiscard]] RankInGroup self() const { return self_; }

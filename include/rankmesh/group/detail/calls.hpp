@@ -6,11 +6,10 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
-#include <ranges>
 #include <span>
 #include <type_traits>
 
-#include "rankmesh/base/buffer.hpp"
+#include "rankmesh/base/memory.hpp"
 #include "rankmesh/base/operation.hpp"
 #include "rankmesh/base/reduce_op.hpp"
 #include "rankmesh/export.hpp"
@@ -22,14 +21,13 @@ namespace rankmesh::detail {
 /// False for a container that is moved into the call.
 template <class M>
 inline constexpr bool is_borrowed =
-    std::is_lvalue_reference_v<M> || is_device_span<std::remove_cvref_t<M>> ||
-    std::ranges::borrowed_range<std::remove_cvref_t<M>>;
+    std::is_lvalue_reference_v<M> || ownership_of<M>() != Ownership::owned;
 
 /// True if the memory is ordinary: it is host memory, it is not symmetric, and the transports
 /// support the operation on its element type without a scratch call.
 template <Operation operation, class M>
 inline constexpr bool is_ordinary =
-    !is_device_span<std::remove_cvref_t<M>> && !is_symmetric_span<std::remove_cvref_t<M>> &&
+    HostMemory<M> && !HasWindow<M> &&
     !(reduces(operation) && is_narrow_float(ElementUnits<ElementOf<M>>::type));
 
 /// The number of elements of the buffer that represent one element of the memory M.
@@ -84,14 +82,14 @@ ConstBuffer input(M& memory) {
 /// buffer that every coordinator refuses as too large.
 template <class M>
 auto bytes_of(M& values) {
-  auto* data = std::ranges::data(values);
+  constexpr std::size_t size = sizeof(ElementOf<M>);
   constexpr std::int64_t largest = std::numeric_limits<std::int64_t>::max();
-  const auto count = static_cast<std::uint64_t>(std::ranges::size(values));
-  const bool overflows = count > static_cast<std::uint64_t>(largest) / sizeof(*data);
-  using Byte = std::conditional_t<std::is_const_v<std::remove_pointer_t<decltype(data)>>,
-                                  const std::byte, std::byte>;
-  return BasicBuffer<Byte>{reinterpret_cast<Byte*>(data),
-                           overflows ? largest : static_cast<std::int64_t>(count * sizeof(*data))};
+  const std::size_t count = rankmesh::detail::elements_of(values);
+  const bool overflows = count > static_cast<std::uint64_t>(largest) / size;
+  auto buffer = rankmesh::detail::buffer_of_first(values, 0);
+  buffer.type = DataType::uint8;
+  buffer.count = overflows ? largest : static_cast<std::int64_t>(count * size);
+  return buffer;
 }
 
 }  // namespace rankmesh::calls

@@ -2,6 +2,7 @@
 // Access to the private parts of coordinators, for use by other layers of rankmesh only.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -28,9 +29,12 @@ struct RANKMESH_API GroupAccess {
   /// Runs the operation that `call` describes. Blocks if the operation is on host memory.
   static void run(GroupCoordinator& group, const Call& call);
   /// Starts the operation that `call` describes. Does not block.
-  /// @param kept  An object that stays alive until the operation is complete.
+  /// @param kept    An object that stays alive until the operation is complete.
+  /// @param finish  What this rank does when an operation on host memory has ended, before its Work
+  ///                is complete: only copies. It must not throw.
   [[nodiscard]] static Work start(GroupCoordinator& group, const Call& call,
-                                  std::shared_ptr<void> kept = {});
+                                  std::shared_ptr<void> kept = {},
+                                  std::function<void()> finish = {});
   /// Starts an operation that consists of several messages. Does not block.
   [[nodiscard]] static Work start(GroupCoordinator& group, const SequenceDescription& description,
                                   std::unique_ptr<MessageSequence> sequence);

@@ -2,6 +2,7 @@
 // Finds out what is wrong with a call that does not compile.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -12,8 +13,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "rankmesh/base/buffer.hpp"
 #include "rankmesh/base/index.hpp"
+#include "rankmesh/base/memory.hpp"
 #include "rankmesh/base/operation.hpp"
 #include "rankmesh/base/reduce_op.hpp"
 #include "rankmesh/group/axis.hpp"
@@ -64,6 +65,7 @@ enum class Miss : std::uint8_t {
   world_rank,
   packed_bits,
   not_contiguous,
+  not_described,
   not_copyable,
   not_reducible,
   stream_early,
@@ -100,11 +102,12 @@ struct Braces {
   template <class... T>
   Braces(T&&...);
 };
-/// What a wrong call passes if its output is a list in braces. Nothing else converts to it.
-struct BracesForOutput {
-  BracesForOutput();
+/// What a wrong call passes if an argument behind the first one is a list in braces. Nothing else
+/// converts to it.
+struct BracesInside {
+  BracesInside();
   template <class T>
-  BracesForOutput(std::initializer_list<T>);
+  BracesInside(std::initializer_list<T>);
 };
 
 // Questions about one argument.
@@ -122,6 +125,11 @@ concept PeerName = std::is_same_v<Plain<A>, Next> || std::is_same_v<Plain<A>, Pr
                    std::is_integral_v<Plain<A>>;
 template <class A>
 concept CountsOrBlocks = std::is_same_v<Plain<A>, Blocks> || Integers<Plain<A>>;
+/// A class that is neither memory nor a value nor another argument of an operation.
+template <class A>
+concept Undescribed = std::is_class_v<Plain<A>> && !Memory<A> && !MovableElement<Plain<A>> &&
+                      !std::ranges::range<A> && !Streamlike<A> && !std::is_same_v<Plain<A>, Axis> &&
+                      !std::derived_from<Plain<A>, Blocks>;
 template <class A>
 concept AnyRange = std::ranges::range<Plain<A>> && !std::is_array_v<Plain<A>>;
 
@@ -137,6 +145,7 @@ consteval Miss miss_of_values(std::size_t buffers) {
   if constexpr (AnyRange<First> && !std::ranges::contiguous_range<Plain<First>>)
     return Miss::not_contiguous;
   if constexpr (AnyRange<First> && !Memory<First>) return Miss::not_copyable;
+  if constexpr (Undescribed<First>) return Miss::not_described;
   if constexpr (Memory<First>) {
     if (reduces(called.operation) && !ReducibleMemory<First>) return Miss::not_reducible;
     if (writes_first(called.operation, buffers) && !WritableMemory<First>) return Miss::constant;
@@ -166,7 +175,9 @@ consteval Miss miss_of() {
   using Fourth = At<3, A...>;
   constexpr std::size_t buffers = Memory<First> + Memory<Second>;
   if (std::is_same_v<Plain<First>, Braces>) return Miss::no_values;
-  if (std::is_same_v<Plain<Second>, BracesForOutput>) return Miss::braces_output;
+  if (std::is_same_v<Plain<Second>, BracesInside>)
+    return called.has_counts && Memory<Third> && !CountsOrBlocks<Third> ? Miss::blocks_early
+                                                                        : Miss::braces_output;
   if (DataPointer<First>) return Miss::pointer;
   if (is_smart_pointer<Plain<First>>) return Miss::smart_pointer;
   if ((std::is_same_v<Plain<A>, Rank> || ...)) return Miss::world_rank;
@@ -188,6 +199,9 @@ consteval Miss miss_of() {
     constexpr Miss values = miss_of_values<called, First>(buffers);
     if (values != Miss::usage) return values;
     if (called.has_counts && CountsOrBlocks<Second>) return Miss::usage;  // there is no output
+    if (has_own_output(called.operation) && Memory<First> && !std::is_same_v<Second, Absent> &&
+        Undescribed<Second>)
+      return Miss::not_described;
     constexpr Miss both = miss_of_buffers<First, Second>();
     if (both != Miss::usage) return both;
     if (DeviceMemory<First> && !Memory<Second> && has_own_output(called.operation))

@@ -3,11 +3,10 @@
 #pragma once
 
 #include <memory>
-#include <ranges>
 #include <type_traits>
 #include <utility>
 
-#include "rankmesh/base/buffer.hpp"
+#include "rankmesh/base/memory.hpp"
 #include "rankmesh/base/stream_ref.hpp"
 #include "rankmesh/group/axis.hpp"
 #include "rankmesh/group/detail/call_issuer.hpp"
@@ -67,8 +66,8 @@ class OperationForms {
   /// Runs the operation with Blocks or an Axis.
   template <class In, class Out>
   void run_any(In& in, Out& out, Call&& call, const Axis* axis = nullptr) {
-    describe(call, in, out);
-    issuer().run_any(axis == nullptr ? call : axis->along(call, units_per_leaf<Out>));
+    describe(call, in, out, axis);
+    issuer().run_any(call);
   }
   /// Runs a reduction with a function of the program.
   template <class In, class Out, class F>
@@ -84,9 +83,8 @@ class OperationForms {
   WorkOn<Out> start(In&& in, Out&& out, Call&& call, const Axis* axis = nullptr) {
     const auto own_in = kept<In>(in);
     const auto own_out = kept<Out>(out);
-    describe(call, *own_in, *own_out);
-    return started<Out>(axis == nullptr ? call : axis->along(call, units_per_leaf<Out>), own_out,
-                        owner(own_in));
+    describe(call, *own_in, *own_out, axis);
+    return started<Out>(call, own_out, owner(own_in));
   }
   /// Does the same for an operation in place, or with one buffer.
   template <class M>
@@ -115,17 +113,41 @@ class OperationForms {
 
  private:
   template <class M, class F>
-  using ReductionOf = UserReductionOf<std::ranges::range_value_t<M>, std::decay_t<F>>;
+  using ReductionOf = UserReductionOf<ValueOf<M>, std::decay_t<F>>;
 
-  // Adds the operation and its memory to a call.
+  // Adds the operation, its memory and an axis to a call.
   template <class In, class Out>
-  void describe(Call& call, In& in, Out& out) {
+  void describe(Call& call, In& in, Out& out, const Axis* axis = nullptr) {
     call.operation = operation;
     call.name_index = issuer().name_index();
     if constexpr (facts_of(operation).in != Extent::none) assign(call.in, buffer_of(in));
     if constexpr (facts_of(operation).out != Extent::none) assign(call.out, buffer_of(out));
+    check_axes(call, in, out, axis);
+    if (axis != nullptr) call = along(*axis, call, in, out);
     if constexpr (reduces(operation) && is_complex<LeafOf<ElementOf<Out>>>)
       require_complex(call.reduction);
+  }
+  // The elements of an array are a sequence only in the order of its axes, so the input and the
+  // output must have the same order.
+  template <class In, class Out>
+  void check_axes(const Call& call, In& in, Out& out, const Axis* axis) {
+    if constexpr ((HasShape<In> || HasShape<Out>)&&facts_of(operation).in != Extent::none &&
+                  facts_of(operation).out != Extent::none && operation != Operation::send_recv)
+      issuer().require_same_axes(call, shape_of(in), shape_of(out), axis != nullptr);
+  }
+  // Returns the shape of an array, or for other memory one without axes.
+  template <class M>
+  static ArrayShape shape_of(M& memory) {
+    if constexpr (HasShape<M>)
+      return DescriptionOf<M>::shape(memory);
+    else
+      return {};
+  }
+  // Returns the call with blocks along an axis.
+  template <class In, class Out>
+  static Call along(const Axis& axis, const Call& call, In& in, Out& out) {
+    return axis.along(call, units_per_leaf<Out>,
+                      axis.is_mirrored(shape_of(in)) || axis.is_mirrored(shape_of(out)));
   }
   // Copies the members one by one, so that the fast path keeps them in registers.
   template <class To, class From>
@@ -139,18 +161,23 @@ class OperationForms {
   // The counts of the buffers are in bytes.
   template <class In, class Out>
   Call user_call(In& in, Out& out, UserReduction& reduction, RankInGroup root) {
-    return {.operation = operation,
-            .in = calls::bytes_of(in).as_input(),
-            .out = calls::bytes_of(out),
-            .user = &reduction,
-            .root = root,
-            .name_index = issuer().name_index()};
+    const Call call{.operation = operation,
+                    .in = calls::bytes_of(in).as_input(),
+                    .out = calls::bytes_of(out),
+                    .user = &reduction,
+                    .root = root,
+                    .name_index = issuer().name_index()};
+    check_axes(call, in, out, nullptr);
+    return call;
   }
 
-  // Returns a pointer to memory of the caller, or to a container that was moved into the call.
+  // Returns a pointer to memory of the caller, to a container that was moved into the call, or to a
+  // copy of an object that shares its memory.
   template <class M>
   static auto kept(std::remove_reference_t<M>& memory) {
-    if constexpr (is_borrowed<M>)
+    if constexpr (ownership_of<M>() == Ownership::shared)
+      return std::make_shared<std::remove_cvref_t<M>>(memory);
+    else if constexpr (is_borrowed<M>)
       return std::addressof(memory);
     else
       return std::make_shared<std::remove_cvref_t<M>>(std::move(memory));

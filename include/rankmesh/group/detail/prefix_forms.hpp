@@ -4,7 +4,6 @@
 
 #include <concepts>
 #include <functional>
-#include <ranges>
 #include <type_traits>
 #include <utility>
 
@@ -27,7 +26,7 @@ class PrefixForms : public OperationForms<operation> {
   void prefix(M& values, R& reduction) {
     if constexpr (!std::same_as<std::remove_cvref_t<R>, ReduceOp>)
       this->run_user(values, values, reduction, Commutative::no);
-    else if constexpr (is_complex<std::ranges::range_value_t<M>>)
+    else if constexpr (is_complex<ValueOf<M>>)
       reduction == ReduceOp::prod ? this->run_user(values, values, product, Commutative::no)
                                   : this->run(values, {.reduction = reduction});
     else
@@ -37,7 +36,7 @@ class PrefixForms : public OperationForms<operation> {
   WorkOn<M> start_prefix(M&& values, R& reduction) {
     if constexpr (!std::same_as<std::remove_cvref_t<R>, ReduceOp>)
       return this->start_user(std::forward<M>(values), reduction, Commutative::no);
-    else if constexpr (is_complex<std::ranges::range_value_t<M>>)
+    else if constexpr (is_complex<ValueOf<M>>)
       return reduction == ReduceOp::prod
                  ? this->start_user(std::forward<M>(values), product, Commutative::no)
                  : this->start(std::forward<M>(values), {.reduction = reduction});

@@ -40,6 +40,9 @@ AnyResult refuse() {
       "std::vector<bool> packs its values into bits: use std::vector<char> or std::array<bool, n>");
   static_assert(miss != Miss::not_contiguous,
                 "the elements must be contiguous: use std::vector, std::array or std::span");
+  static_assert(miss != Miss::not_described,
+                "this type is not described: include its header of rankmesh/adapt/, specialise "
+                "rankmesh::MemoryOf, or pass std::span{pointer, n}");
   static_assert(miss != Miss::not_copyable,
                 "the elements must be trivially copyable: flatten them into one std::vector, or "
                 "use rankmesh::exchange::all_gather_objects and its kin");
@@ -148,8 +151,54 @@ AnyResult refuse() {
 #define RANKMESH_REFUSE_BRACES(Forms, name, others)                                              \
   template <class First, class... A>                                                             \
     requires(!forms_only && sizeof...(A) >= others)                                              \
-  detail::AnyResult name(First&&, detail::BracesForOutput, A&&...) {                             \
+  detail::AnyResult name(First&&, detail::BracesInside, A&&...) {                                \
     return detail::refuse<detail::called_by(Forms::operation_of_forms, #name), First,            \
-                          detail::BracesForOutput>();                                            \
+                          detail::BracesInside, A...>();                                         \
+  }
+/// Declares overloads for wrong calls of a v-form with lists in braces, which may be the counts. A
+/// list is wrong if no form accepts counts, or a root, in its place.
+#define RANKMESH_REFUSE_BRACES_OF_V(Forms, name)                                                 \
+  template <class First>                                                                         \
+    requires(!forms_only && !requires(Forms<!forms_only>& forms, First&& first,                  \
+                                      const Blocks& counts) {                                    \
+      forms.name(std::forward<First>(first), counts);                                            \
+    } && !requires(Forms<!forms_only>& forms, First&& first, RankInGroup root) {                 \
+      forms.name(std::forward<First>(first), root);                                              \
+    })                                                                                           \
+  detail::AnyResult name(First&&, detail::BracesInside) {                                        \
+    return detail::refuse<detail::called_by(Forms::operation_of_forms, #name), First,            \
+                          detail::BracesInside>();                                               \
+  }                                                                                              \
+  template <class First, class Third, class... A>                                                \
+    requires(!forms_only && !requires(Forms<!forms_only>& forms, First&& first,                  \
+                                      const Blocks& counts, Third&& third, A&&... others) {      \
+      forms.name(std::forward<First>(first), counts, std::forward<Third>(third),                 \
+                 std::forward<A>(others)...);                                                    \
+    })                                                                                           \
+  detail::AnyResult name(First&&, detail::BracesInside, Third&&, A&&...) {                       \
+    return detail::refuse<detail::called_by(Forms::operation_of_forms, #name), First,            \
+                          detail::BracesInside, Third, A...>();                                  \
+  }                                                                                              \
+  template <class First, class Third = detail::BracesInside>                                     \
+    requires(!forms_only)                                                                        \
+  detail::AnyResult name(First&&, detail::BracesInside, Third&&, detail::BracesInside) {         \
+    return detail::refuse<detail::called_by(Forms::operation_of_forms, #name), First,            \
+                          detail::BracesInside, Third>();                                        \
+  }                                                                                              \
+  template <class First, class... A>                                                             \
+    requires(!forms_only)                                                                        \
+  detail::AnyResult name(First&&, detail::BracesInside, detail::BracesInside, A&&...) {          \
+    return detail::refuse<detail::called_by(Forms::operation_of_forms, #name), First,            \
+                          detail::BracesInside>();                                               \
+  }                                                                                              \
+  template <class First = detail::Braces, class Second, class... A>                              \
+    requires(!forms_only && !requires(Forms<!forms_only>& forms, First&& first, Second&& second, \
+                                      const Blocks& counts, A&&... others) {                     \
+      forms.name(std::forward<First>(first), std::forward<Second>(second), counts,               \
+                 std::forward<A>(others)...);                                                    \
+    })                                                                                           \
+  detail::AnyResult name(First&&, Second&&, detail::BracesInside, A&&...) {                      \
+    return detail::refuse<detail::called_by(Forms::operation_of_forms, #name), First, Second,    \
+                          detail::BracesInside, A...>();                                         \
   }
 // clang-format on

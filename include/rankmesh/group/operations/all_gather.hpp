@@ -40,7 +40,7 @@ class AllGather : public detail::OperationForms<Operation::all_gather> {
   /// Concatenates values in host memory, and returns the result.
   template <HostMemory In>
   [[nodiscard]] Returned<In> all_gather(In&& in) {
-    return detail::returned<In>(detail::elements(in) * issuer().size(),
+    return detail::returned<In>(detail::elements_of(in) * issuer().size(),
                                 [&](auto out) { all_gather(in, out); });
   }
   /// Returns one value of each member.
@@ -89,12 +89,16 @@ class AllGather : public detail::OperationForms<Operation::all_gather> {
   template <class In>
   std::vector<std::int64_t> counts_of(const In& in, detail::UserFunction function) {
     const detail::CalledBy by{issuer(), function};
-    return all_gather(static_cast<std::int64_t>(detail::elements(in)));
+    return all_gather(static_cast<std::int64_t>(detail::elements_of(in)));
   }
   /// @endcond
 
   RANKMESH_REFUSE_OTHERS(AllGather, all_gather)
   RANKMESH_REFUSE_OTHERS(AllGather, all_gather_v)
+  RANKMESH_REFUSE_BRACES(AllGather, all_gather, 0)
+  RANKMESH_REFUSE_BRACES(AllGather, all_gather_async, 0)
+  RANKMESH_REFUSE_BRACES_OF_V(AllGather, all_gather_v)
+  RANKMESH_REFUSE_BRACES_OF_V(AllGather, all_gather_v_async)
 };
 
 }  // namespace rankmesh

@@ -2,7 +2,6 @@
 // Reduces values over all members.
 #pragma once
 
-#include <ranges>
 #include <type_traits>
 #include <utility>
 
@@ -27,7 +26,7 @@ class AllReduce : public detail::OperationForms<Operation::all_reduce> {
     run(values, {.reduction = op.value(), .stream = op.stream_or(stream)});
   }
   /// Reduces in place with a function.
-  template <WritableHostValues M, ReductionFunction<std::ranges::range_value_t<M>> F>
+  template <WritableHostMemory M, ReductionFunction<ValueOf<M>> F>
   void all_reduce(M&& values, F&& combine, Commutative commutative = Commutative::no) {
     run_user(values, values, combine, commutative);
   }
@@ -38,7 +37,7 @@ class AllReduce : public detail::OperationForms<Operation::all_reduce> {
     run(in, out, {.reduction = op.value(), .stream = op.stream_or(stream)});
   }
   /// Reduces `in` with a function.
-  template <HostValues In, WritableHostValues Out, MatchingReduction<In, Out> F>
+  template <HostMemory In, WritableHostMemory Out, MatchingReduction<In, Out> F>
   void all_reduce(In&& in, Out&& out, F&& combine, Commutative commutative = Commutative::no) {
     run_user(in, out, combine, commutative);
   }
@@ -83,7 +82,7 @@ class AllReduce : public detail::OperationForms<Operation::all_reduce> {
                  {.reduction = op.value(), .stream = op.stream_or(stream)});
   }
   /// Does the same with a function.
-  template <WritableHostValues M, ReductionFunction<std::ranges::range_value_t<M>> F>
+  template <WritableHostMemory M, ReductionFunction<ValueOf<M>> F>
   [[nodiscard]] WorkOn<M> all_reduce_async(M&& values, F&& combine,
                                            Commutative commutative = Commutative::no) {
     return start_user(std::forward<M>(values), combine, commutative);
@@ -97,7 +96,7 @@ class AllReduce : public detail::OperationForms<Operation::all_reduce> {
                  {.reduction = op.value(), .stream = op.stream_or(stream)});
   }
   /// Does the same with a function.
-  template <HostValues In, WritableHostValues Out, MatchingReduction<In, Out> F>
+  template <HostMemory In, WritableHostMemory Out, MatchingReduction<In, Out> F>
   [[nodiscard]] WorkOn<Out> all_reduce_async(In&& in, Out&& out, F&& combine,
                                              Commutative commutative = Commutative::no) {
     return start_user(std::forward<In>(in), std::forward<Out>(out), combine, commutative);

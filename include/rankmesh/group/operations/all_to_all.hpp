@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <ranges>
 #include <utility>
 
 #include "rankmesh/group/detail/operation_forms.hpp"
@@ -31,7 +30,7 @@ class AllToAll : public detail::OperationForms<Operation::all_to_all> {
   /// Exchanges blocks in host memory, and returns those that this member receives, in group order.
   template <HostMemory In>
   [[nodiscard]] Returned<In> all_to_all(In&& in) {
-    return detail::returned<In>(detail::elements(in), [&](auto out) { all_to_all(in, out); });
+    return detail::returned<In>(detail::elements_of(in), [&](auto out) { all_to_all(in, out); });
   }
   /// Starts all_to_all(); returns a Work. The memory must stay valid until it is complete.
   template <Memory In, OutputOf<In> Out>
@@ -76,13 +75,17 @@ class AllToAll : public detail::OperationForms<Operation::all_to_all> {
 
   RANKMESH_REFUSE_OTHERS(AllToAll, all_to_all)
   RANKMESH_REFUSE_OTHERS(AllToAll, all_to_all_v)
+  RANKMESH_REFUSE_BRACES(AllToAll, all_to_all, 0)
+  RANKMESH_REFUSE_BRACES(AllToAll, all_to_all_async, 0)
+  RANKMESH_REFUSE_BRACES_OF_V(AllToAll, all_to_all_v)
+  RANKMESH_REFUSE_BRACES_OF_V(AllToAll, all_to_all_v_async)
 
  private:
   // The later check of the call counts units. It would therefore accept blocks that divide a
   // struct.
   template <class In>
   void require_equal_blocks(In& in) {
-    if constexpr (detail::units_of<In> != 1) issuer().require_divisible(std::ranges::size(in));
+    if constexpr (detail::units_of<In> != 1) issuer().require_divisible(detail::elements_of(in));
   }
 };
 

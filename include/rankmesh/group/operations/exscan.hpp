@@ -2,7 +2,6 @@
 // Reduces the values of the members before each member.
 #pragma once
 
-#include <ranges>
 #include <type_traits>
 #include <utility>
 
@@ -18,13 +17,13 @@ template <bool forms_only = false>
 class Exscan : public detail::PrefixForms<Operation::exscan> {
  public:
   /// Combines the values element by element, in place.
-  template <WritableHostValues M, ScanReduction<std::ranges::range_value_t<M>> R = ReduceOp>
+  template <WritableHostMemory M, ScanReduction<ValueOf<M>> R = ReduceOp>
     requires detail::is_borrowed<M>
   void exscan(M&& values, R&& reduction = ReduceOp::sum) {
     prefix(values, reduction);
   }
   /// Does the same for a container that is moved into the call. Returns the container.
-  template <WritableHostValues M, ScanReduction<std::ranges::range_value_t<M>> R = ReduceOp>
+  template <WritableHostMemory M, ScanReduction<ValueOf<M>> R = ReduceOp>
     requires(!detail::is_borrowed<M>)
   [[nodiscard]] std::remove_cvref_t<M> exscan(M&& values, R&& reduction = ReduceOp::sum) {
     exscan(values, reduction);
@@ -45,7 +44,7 @@ class Exscan : public detail::PrefixForms<Operation::exscan> {
     return copy;
   }
   /// Starts exscan(); returns a Work. The memory must stay valid until it is complete.
-  template <WritableHostValues M, ScanReduction<std::ranges::range_value_t<M>> R = ReduceOp>
+  template <WritableHostMemory M, ScanReduction<ValueOf<M>> R = ReduceOp>
   [[nodiscard]] WorkOn<M> exscan_async(M&& values, R&& reduction = ReduceOp::sum) {
     return start_prefix(std::forward<M>(values), reduction);
   }

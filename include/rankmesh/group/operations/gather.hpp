@@ -43,7 +43,7 @@ class Gather : public detail::OperationForms<Operation::gather> {
   template <HostMemory In>
   [[nodiscard]] Returned<In> gather(In&& in, RankInGroup root) {
     const std::size_t all = issuer().self() == root ? issuer().size() : 0;
-    return detail::returned<In>(all * detail::elements(in),
+    return detail::returned<In>(all * detail::elements_of(in),
                                 [&](auto out) { gather(in, out, root); });
   }
   /// Returns one value of each member at the root, and an empty vector on all other members.
@@ -94,8 +94,8 @@ class Gather : public detail::OperationForms<Operation::gather> {
   RANKMESH_REFUSE_OTHERS(Gather, gather_v)
   RANKMESH_REFUSE_BRACES(Gather, gather, 1)
   RANKMESH_REFUSE_BRACES(Gather, gather_async, 1)
-  RANKMESH_REFUSE_BRACES(Gather, gather_v, 2)
-  RANKMESH_REFUSE_BRACES(Gather, gather_v_async, 2)
+  RANKMESH_REFUSE_BRACES_OF_V(Gather, gather_v)
+  RANKMESH_REFUSE_BRACES_OF_V(Gather, gather_v_async)
 };
 
 }  // namespace rankmesh

@@ -2,7 +2,6 @@
 // Reduces values to one member.
 #pragma once
 
-#include <ranges>
 #include <type_traits>
 #include <utility>
 
@@ -32,7 +31,7 @@ class Reduce : public detail::OperationForms<Operation::reduce> {
     run(in, out, {.reduction = op.value(), .root = root, .stream = op.stream_or(stream)});
   }
   /// Reduces `in` with a function.
-  template <HostValues In, WritableHostValues Out, MatchingReduction<In, Out> F>
+  template <HostMemory In, WritableHostMemory Out, MatchingReduction<In, Out> F>
   void reduce(In&& in, Out&& out, RankInGroup root, F&& combine,
               Commutative commutative = Commutative::no) {
     run_user(in, out, combine, commutative, root);
@@ -77,7 +76,7 @@ class Reduce : public detail::OperationForms<Operation::reduce> {
                  {.reduction = op.value(), .root = root, .stream = op.stream_or(stream)});
   }
   /// Does the same with a function.
-  template <HostValues In, WritableHostValues Out, MatchingReduction<In, Out> F>
+  template <HostMemory In, WritableHostMemory Out, MatchingReduction<In, Out> F>
   [[nodiscard]] WorkOn<Out> reduce_async(In&& in, Out&& out, RankInGroup root, F&& combine,
                                          Commutative commutative = Commutative::no) {
     return start_user(std::forward<In>(in), std::forward<Out>(out), combine, commutative, root);

@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <ranges>
 #include <utility>
 
 #include "rankmesh/group/detail/operation_forms.hpp"
@@ -34,7 +33,7 @@ class ReduceScatter : public detail::OperationForms<Operation::reduce_scatter> {
     run(in, out, {.reduction = op.value(), .stream = op.stream_or(stream)});
   }
   /// Reduces `in` with a function.
-  template <HostValues In, WritableHostValues Out, MatchingReduction<In, Out> F>
+  template <HostMemory In, WritableHostMemory Out, MatchingReduction<In, Out> F>
   void reduce_scatter(In&& in, Out&& out, F&& combine, Commutative commutative = Commutative::no) {
     run_user(in, out, combine, commutative);
   }
@@ -51,7 +50,7 @@ class ReduceScatter : public detail::OperationForms<Operation::reduce_scatter> {
   template <HostMemory In>
     requires ReducibleMemory<In>
   [[nodiscard]] Returned<In> reduce_scatter(In&& in, ReduceOp op = ReduceOp::sum) {
-    return detail::returned<In>(detail::elements(in) / issuer().size(),
+    return detail::returned<In>(detail::elements_of(in) / issuer().size(),
                                 [&](auto out) { reduce_scatter(in, out, op); });
   }
   /// Starts reduce_scatter(); returns a Work. The memory must stay valid until it is complete.
@@ -63,7 +62,7 @@ class ReduceScatter : public detail::OperationForms<Operation::reduce_scatter> {
                  {.reduction = op.value(), .stream = op.stream_or(stream)});
   }
   /// Does the same with a function.
-  template <HostValues In, WritableHostValues Out, MatchingReduction<In, Out> F>
+  template <HostMemory In, WritableHostMemory Out, MatchingReduction<In, Out> F>
   [[nodiscard]] WorkOn<Out> reduce_scatter_async(In&& in, Out&& out, F&& combine,
                                                  Commutative commutative = Commutative::no) {
     return start_user(std::forward<In>(in), std::forward<Out>(out), combine, commutative);
@@ -108,6 +107,8 @@ class ReduceScatter : public detail::OperationForms<Operation::reduce_scatter> {
 
   RANKMESH_REFUSE_OTHERS(ReduceScatter, reduce_scatter)
   RANKMESH_REFUSE_OTHERS(ReduceScatter, reduce_scatter_v)
+  RANKMESH_REFUSE_BRACES_OF_V(ReduceScatter, reduce_scatter_v)
+  RANKMESH_REFUSE_BRACES_OF_V(ReduceScatter, reduce_scatter_v_async)
 };
 
 }  // namespace rankmesh

@@ -2,7 +2,6 @@
 // Reduces the values of the members up to each member.
 #pragma once
 
-#include <ranges>
 #include <type_traits>
 #include <utility>
 
@@ -20,13 +19,13 @@ template <bool forms_only = false>
 class Scan : public detail::PrefixForms<Operation::scan> {
  public:
   /// Combines the values element by element, in place.
-  template <WritableHostValues M, ScanReduction<std::ranges::range_value_t<M>> R = ReduceOp>
+  template <WritableHostMemory M, ScanReduction<ValueOf<M>> R = ReduceOp>
     requires detail::is_borrowed<M>
   void scan(M&& values, R&& reduction = ReduceOp::sum) {
     prefix(values, reduction);
   }
   /// Does the same for a container that is moved into the call. Returns the container.
-  template <WritableHostValues M, ScanReduction<std::ranges::range_value_t<M>> R = ReduceOp>
+  template <WritableHostMemory M, ScanReduction<ValueOf<M>> R = ReduceOp>
     requires(!detail::is_borrowed<M>)
   [[nodiscard]] std::remove_cvref_t<M> scan(M&& values, R&& reduction = ReduceOp::sum) {
     scan(values, reduction);
@@ -47,7 +46,7 @@ class Scan : public detail::PrefixForms<Operation::scan> {
     return copy;
   }
   /// Starts scan(); returns a Work. The memory must stay valid until it is complete.
-  template <WritableHostValues M, ScanReduction<std::ranges::range_value_t<M>> R = ReduceOp>
+  template <WritableHostMemory M, ScanReduction<ValueOf<M>> R = ReduceOp>
   [[nodiscard]] WorkOn<M> scan_async(M&& values, R&& reduction = ReduceOp::sum) {
     return start_prefix(std::forward<M>(values), reduction);
   }

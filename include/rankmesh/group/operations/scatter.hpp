@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <ranges>
 #include <span>
 #include <utility>
 #include <vector>
@@ -43,8 +42,8 @@ class Scatter : public detail::OperationForms<Operation::scatter> {
   /// Sends one value to each member, and returns this member's value. The root's `in` has size()
   /// elements.
   template <HostMemory In>
-  [[nodiscard]] std::ranges::range_value_t<In> scatter(In&& in, RankInGroup root) {
-    std::ranges::range_value_t<In> value{};
+  [[nodiscard]] ValueOf<In> scatter(In&& in, RankInGroup root) {
+    ValueOf<In> value{};
     scatter(in, detail::one(value), root);
     return value;
   }
@@ -91,6 +90,8 @@ class Scatter : public detail::OperationForms<Operation::scatter> {
 
   RANKMESH_REFUSE_OTHERS(Scatter, scatter)
   RANKMESH_REFUSE_OTHERS(Scatter, scatter_v)
+  RANKMESH_REFUSE_BRACES_OF_V(Scatter, scatter_v)
+  RANKMESH_REFUSE_BRACES_OF_V(Scatter, scatter_v_async)
 
  private:
   // Returns the root's sizes on all members.

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string_view>
 
-#include "rankmesh/transport/transport.hpp"
+#include "routed_transport.hpp"
 
 namespace rankmesh {
 
@@ -26,7 +26,7 @@ struct LocalCopy {
 
 /// Carries the operations of groups of one rank, and the messages of a member to itself in any
 /// group. Each operation is a copy. A send never waits for its receive. Host memory only.
-class RANKMESH_API LocalTransport final : public Transport {
+class RANKMESH_API LocalTransport final : public RoutedTransport {
  public:
   LocalTransport();
   ~LocalTransport() override;

@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "rankmesh/mpi/communicator.hpp"
-#include "rankmesh/transport/transport.hpp"
+#include "routed_transport.hpp"
 
 namespace rankmesh {
 
@@ -23,11 +23,8 @@ namespace rankmesh {
 /// reduce_scatter whose blocks are larger than `largest_count` becomes one reduction for each piece
 /// of each block. The counts and displacements of v-forms must be less than 2^31, except those of
 /// reduce_scatter.
-class RANKMESH_API MpiTransport final : public Transport {
+class RANKMESH_API MpiTransport final : public RoutedTransport {
  public:
-  /// The greatest count that is passed to MPI unchanged.
-  static constexpr std::int64_t default_largest_count = std::int64_t{1} << 30;
-
   /// Creates a transport on the communicator of a group, which must outlive the transport. Local.
   /// @param largest_count  The largest count that is passed to an MPI function, from 1 to 2^31-1.
   ///                       Tests set a small value.
@@ -37,7 +34,7 @@ class RANKMESH_API MpiTransport final : public Transport {
   ///               then use copies of the buffers, so that the memory of an operation that never
   ///               ends can be left behind.
   explicit MpiTransport(const mpi::CommunicatorView& comm,
-                        std::int64_t largest_count = default_largest_count,
+                        std::int64_t largest_count = std::numeric_limits<std::int32_t>::max(),
                         std::uint64_t* calls = nullptr, bool polls = false);
 
   [[nodiscard]] std::string_view name() const override { return "mpi"; }

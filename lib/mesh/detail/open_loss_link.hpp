@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Connects the ranks of a mesh on several nodes that may survive.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "rankmesh/layout/mesh_plan.hpp"
+#include "rankmesh/mesh/options.hpp"
+#include "wait/detail/control_plane.hpp"
+#include "wait/detail/loss_link.hpp"
+
+namespace rankmesh::detail {
+
+/// Tells all ranks where this one receives messages about losses, and connects them. Collective
+/// over the mesh; blocks.
+/// @throws UnsupportedError on all ranks if one of them has no network.
+[[nodiscard]] std::unique_ptr<LossLink> open_loss_link(ControlPlane& control,
+                                                       const Survival& survival,
+                                                       const std::string& description,
+                                                       const std::shared_ptr<const MeshPlan>& plan);
+
+}  // namespace rankmesh::detail
