@@ -15,6 +15,7 @@
 
 #include "detail/communicators.hpp"
 #include "detail/state.hpp"
+#include "rankmesh/layout/rank_set.hpp"
 #include "rankmesh/layout/shrink.hpp"
 #include "rankmesh/mesh/mesh.hpp"
 #include "rankmesh/mpi/error.hpp"
@@ -164,9 +165,10 @@ std::optional<Mesh> Mesh::next() {
   const LossWatch::Loss loss = watch.decide();
   const Shrunk shrunk = shrink(*state.plan, loss.ranks, state.options.survive->policy);
   if (!shrunk.plan)
-    throw Error{fmt::format("no mesh remains: without {} lost ranks, no replica is complete",
-                            loss.ranks.size()),
-                "end the program, and begin again from a checkpoint"};
+    throw Error{
+        fmt::format("no mesh remains: without rank{} {}, no replica is complete",
+                    loss.ranks.size() == 1 ? "" : "s", RankSet::of(loss.ranks).to_string(60)),
+        "end the program, and begin again from a checkpoint"};
   if (state.device) (void)state.device->abort();
   if (shrunk.new_rank[rank().to_size()] < 0) {
     end_lost(state);

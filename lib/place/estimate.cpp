@@ -7,6 +7,7 @@
 
 #include "place/model.hpp"
 #include "rankmesh/base/error.hpp"
+#include "rankmesh/layout/role.hpp"
 
 namespace rankmesh {
 namespace {
@@ -222,9 +223,31 @@ struct Estimator {
   }
 };
 
+// The formulas know each kind of parallelism by its usual name. A mesh that has it only by another
+// name would be estimated as if it had none.
+void require_known_names(const MeshPlan& plan) {
+  const auto require = [&](FamilyRole role, std::initializer_list<std::string_view> known) {
+    if (std::ranges::any_of(known,
+                            [&](std::string_view name) { return find(plan, name) != nullptr; }))
+      return;
+    for (const GroupFamily& family : plan.families())
+      if (role_of(family.name()) == role && family.group_size() > 1)
+        throw SpecError{fmt::format("the formulas have no {}: they know {} parallelism as {}",
+                                    family.name(), to_string(role), *known.begin()),
+                        fmt::format("write {}={} in place of {}={}", *known.begin(),
+                                    family.group_size(), family.name(), family.group_size())};
+  };
+  require(FamilyRole::tensor, {"tp"});
+  require(FamilyRole::pipeline, {"pp"});
+  require(FamilyRole::context, {"cp"});
+  require(FamilyRole::expert, {"ep"});
+  require(FamilyRole::data, {"dp", "dp_cp", "fsdp"});
+}
+
 }  // namespace
 
 std::vector<FamilyVolume> estimate(const MeshPlan& plan, const ModelFigures& model) {
+  require_known_names(plan);
   Estimator estimator{.plan = plan,
                       .model = model,
                       .sizes = {.t = size_of(plan, "tp"),

@@ -336,10 +336,10 @@ void LossAgreement::answer(std::uint32_t from, const LossMessage& message) {
     if (from != self_) lead_at_ = std::max(lead_at_, waiting_ + times_.retry * (2 + place()));
   };
   const auto reply = [&](MessageKind kind) {
-    LossMessage reply = this->message(kind);
-    reply.accepted = accepted_;
-    if (kind == MessageKind::promise) reply.decision = accepted_decision_;
-    send(from, std::move(reply));
+    LossMessage answer = this->message(kind);
+    answer.accepted = accepted_;
+    if (kind == MessageKind::promise) answer.decision = accepted_decision_;
+    send(from, std::move(answer));
   };
   switch (message.kind) {
     case MessageKind::report:

@@ -170,3 +170,21 @@ TEST_CASE("a model file is checked") {
       "layers = 2\nhidden = 8\nparameters = 9\nsequence = 4\n", "model.toml");
   CHECK_THROWS_AS((void)estimate(MeshSpec::parse("pp=4").plan(), small), SpecError);
 }
+
+TEST_CASE("parallelism that a mesh has only by another name is refused, not left out") {
+  const ModelFigures model = ModelFigures::parse_toml(
+      "layers = 8\nhidden = 8\nparameters = 9\nsequence = 4\n", "model.toml");
+  const auto refuse = [&](std::string_view mesh, std::string_view what, std::string_view hint) {
+    try {
+      (void)estimate(MeshSpec::parse(mesh).plan(), model);
+      FAIL_CHECK(mesh);
+    } catch (const SpecError& error) {
+      CHECK(std::string{error.message()}.find(what) != std::string::npos);
+      CHECK(std::string{error.hint()}.find(hint) != std::string::npos);
+    }
+  };
+  refuse("pp=4,data=1,tensor=8", "they know tensor parallelism as tp", "write tp=8 in place of");
+  refuse("stage=4,tp=8", "they know pipeline parallelism as pp", "write pp=4 in place of");
+  refuse("replica=4,tp=8", "they know data parallelism as dp", "write dp=4 in place of");
+  CHECK(estimate(MeshSpec::parse("data=1,tp=2").plan(), model).size() == 1);
+}

@@ -328,7 +328,7 @@ class RANKMESH_API Mesh : public MeshNearMisses {
   /// @return the mesh; nothing if this rank has no place in it.
   /// @throws LostRanks if more ranks are lost meanwhile. This mesh is as it was before; call next()
   /// again.
-  /// @throws Error if no mesh remains: the text is the same on every survivor.
+  /// @throws Error if no mesh remains. The text names the ranks that were lost so far.
   /// @throws UsageError if the mesh has no option `survive`, or has lost no rank.
   /// @throws TimeoutError if survivors do not come. The error names them.
   [[nodiscard]] std::optional<Mesh> next();

@@ -395,16 +395,17 @@ void use(Mesh& mesh, std::vector<float> values, const std::vector<float>& consta
 #if CASE == 112
   FieldView view{};
   tp.broadcast(view, 0);
-// case 97: a pointer as the output: write std::span\{pointer, n\}
-#if CASE == 97
+#endif
+// case 113: a pointer as the output: write std::span\{pointer, n\}
+#if CASE == 113
   tp.all_reduce(values, values.data());
 #endif
-// case 98: the operation of MPI: op is a ReduceOp or a function
-#if CASE == 98
+// case 114: the operation of MPI: op is a ReduceOp or a function
+#if CASE == 114
   tp.all_reduce(values, MPI_MAX);
 #endif
-// case 99: the address of a tag: write send\(values, to, tag\)
-#if CASE == 99
+// case 115: the address of a tag: write send\(values, to, tag\)
+#if CASE == 115
   int tag = 3;
   tp.send(values, 1, &tag);
 #endif

@@ -116,6 +116,10 @@ using Plain = std::remove_cvref_t<A>;
 template <class A>
 concept DataPointer =
     std::is_pointer_v<Plain<A>> && std::is_object_v<std::remove_pointer_t<Plain<A>>>;
+/// A pointer to numbers, as the output. The MPI_Op of Open MPI is a pointer, too.
+template <class A>
+concept NumberPointer =
+    DataPointer<A> && std::is_arithmetic_v<std::remove_cv_t<std::remove_pointer_t<Plain<A>>>>;
 template <class A>
 concept Streamlike = !std::is_null_pointer_v<Plain<A>> && !DataPointer<A> && !Memory<A> &&
                      std::is_convertible_v<A, StreamRef>;
@@ -178,7 +182,7 @@ consteval Miss miss_of() {
   if (std::is_same_v<Plain<Second>, BracesInside>)
     return called.has_counts && Memory<Third> && !CountsOrBlocks<Third> ? Miss::blocks_early
                                                                         : Miss::braces_output;
-  if (DataPointer<First>) return Miss::pointer;
+  if (DataPointer<First> || NumberPointer<Second>) return Miss::pointer;
   if (is_smart_pointer<Plain<First>>) return Miss::smart_pointer;
   if ((std::is_same_v<Plain<A>, Rank> || ...)) return Miss::world_rank;
   if ((std::is_same_v<std::decay_t<A>, const char*> || ...)) return Miss::usage;
