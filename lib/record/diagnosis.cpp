@@ -159,6 +159,42 @@ Finding progress_finding(const Evidence& evidence) {
   return finding;
 }
 
+// Says how ranks have ended that have not closed the mesh; nothing if none has. If all processes
+// have ended without more, someone has ended the job.
+std::vector<Finding> early_ends(const Evidence& evidence) {
+  const Job& job = evidence.job;
+  std::map<std::string, std::vector<std::size_t>> by_end;  // by what they have done
+  std::vector<std::size_t> all;
+  for (std::size_t node = 0; node < job.size(); ++node) {
+    const Record& record = job.record(node);
+    if (!is_gone(record) || record.presence == Presence::closed) continue;
+    all.push_back(node);
+    by_end[doing(record, blocked_call(evidence, node))].push_back(node);
+  }
+  const auto have = [&](Presence presence) {
+    return std::ranges::any_of(
+        all, [&](std::size_t node) { return job.record(node).presence == presence; });
+  };
+  const bool were_all_ended = all.size() == job.size() && !have(Presence::destroyed);
+  if (!have(Presence::failed) && (!have(Presence::open) || were_all_ended)) return {};
+  Finding finding{.severity = Finding::Severity::error};
+  finding.ranks = ranks_of(job, all);
+  std::vector<std::vector<std::size_t>> ends;
+  for (auto& [text, nodes] : by_end) ends.push_back(std::move(nodes));
+  // What the fewest ranks have done is more likely the cause.
+  std::ranges::stable_sort(ends, {}, [](const auto& nodes) { return nodes.size(); });
+  constexpr std::size_t most_ends = 4;
+  for (std::size_t k = 0; k < std::min(ends.size(), most_ends); ++k) {
+    const std::size_t first = ends[k].front();
+    finding.text +=
+        fmt::format("{}{} {}.", k == 0 ? "" : " ", capital(name_ranks(job, ends[k])),
+                    doing(job.record(first), blocked_call(evidence, first), ends[k].size() > 1));
+  }
+  if (ends.size() > most_ends)
+    finding.text += fmt::format(" Others ended in {} other ways.", ends.size() - most_ends);
+  return {finding};
+}
+
 }  // namespace
 }  // namespace detail
 
@@ -193,6 +229,7 @@ Diagnosis diagnose(std::span<const Record> records) {
   add(detail::message_findings(evidence, in_circle));
   add(detail::chains_of_waits(evidence, in_circle));
   add(detail::unequal_ends(job));
+  if (diagnosis.findings.empty()) add(detail::early_ends(evidence));
   const bool is_quiet = diagnosis.findings.empty();
   add(detail::missing_records(evidence));
   // The other ranks may wait for ranks without a record, directly or through other ranks.

@@ -65,7 +65,7 @@ struct Finding {
     message,          ///< A send and its receive differ, or one of the two is missing.
     waits,            ///< Ranks wait for ranks that wait for no other rank.
     no_record,        ///< Ranks have no record.
-    progress,         ///< No rank waits for another rank.
+    progress,         ///< No rank waits for another rank; some may have ended early.
   };
   /// An error: the program is wrong. A warning: it is probably wrong. A note: nothing shows that
   /// anything is wrong, for example a short wait for a rank that computes.

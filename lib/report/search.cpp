@@ -168,6 +168,12 @@ void add_costs(const SearchReport& report, const std::vector<MeshSettings>& sett
                              to_string(report.cost.judge(memories.back().second)),
                              memories.back().second.stage));
   }
+  if (report.is_reordered) {
+    document.fields["is_reordered"] = true;
+    document.add(
+        "\n  note: the figures of the compared mesh are for this order of the ranks, tp fastest;"
+        "\n    the given mesh has another order, which plan compares");
+  }
   document.add("\n");
   add_terms("seconds of a step", times, 1, document);
   add_terms("GB of the fullest device", memories, 1e9, document);

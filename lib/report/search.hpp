@@ -16,6 +16,7 @@ struct SearchReport {
   const search::SearchResult& result;
   std::size_t rows = 10;                           ///< meshes
   std::optional<search::MeshSettings> compared{};  ///< of the user
+  bool is_reordered = false;  ///< `compared` was given with another order of the ranks
   bool is_calibrated = false;
   std::optional<std::int64_t> enough_devices{};  ///< if nothing fits
 };

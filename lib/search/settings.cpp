@@ -90,6 +90,18 @@ std::vector<std::int64_t> chunk_layers(std::int64_t layers, const MeshSettings& 
   return counts;
 }
 
+bool has_search_order(std::string_view mesh) {
+  const MeshPlan plan = MeshSpec::parse(std::string{mesh}).plan();
+  std::int64_t last_stride = most_size;
+  for (const std::string_view name : {"pp", "dp", "cp", "tp"})
+    for (const auto& dimension : plan.views().front().dimensions()) {
+      if (dimension.name != name || dimension.size == 1) continue;
+      if (dimension.stride > last_stride) return false;
+      last_stride = dimension.stride;
+    }
+  return true;
+}
+
 MeshSettings settings_of_mesh(std::string_view mesh) {
   MeshSettings s;
   const std::array<std::pair<std::string_view, std::int32_t*>, 5> sizes{

@@ -66,5 +66,8 @@ struct SettingsRow {
 /// Reads the sizes of a mesh: pp, dp, cp, tp and ep, each at most once per view.
 /// @throws SpecError if the mesh has another dimension.
 [[nodiscard]] MeshSettings settings_of_mesh(std::string_view mesh);
+/// Returns whether the ranks of a mesh are in the order for which a search estimates times, which
+/// is that of Megatron-LM: tp varies fastest, then cp, dp and pp.
+[[nodiscard]] bool has_search_order(std::string_view mesh);
 
 }  // namespace rankmesh::search

@@ -25,10 +25,10 @@ namespace own_types {
 
 /// A matrix that owns its values, in either order, and whose rows or columns may have gaps.
 struct Matrix {
-  Matrix(std::int64_t rows, std::int64_t columns, bool by_columns = false, std::int64_t gap = 0)
-      : rows{rows},
-        columns{columns},
-        by_columns{by_columns},
+  Matrix(std::int64_t height, std::int64_t width, bool is_by_columns = false, std::int64_t gap = 0)
+      : rows{height},
+        columns{width},
+        by_columns{is_by_columns},
         pitch{(by_columns ? rows : columns) + gap},
         cells(static_cast<std::size_t>(pitch * (by_columns ? columns : rows))) {}
   float& operator()(std::int64_t i, std::int64_t j) {

@@ -330,6 +330,28 @@ TEST_CASE("all is well") {
   CHECK(rankmesh::record::diagnose({}).findings.empty());
 }
 
+TEST_CASE("ranks that have ended early, the fewest first") {
+  Job job{2, 2};
+  job.call(job.all(), Job::world, all_reduce);
+  job[2].process = Process::ended;
+  CHECK(lines(job.diagnose()) ==
+        "error progress [2] Rank 2 (dp=1,tp=0) has ended outside rankmesh, after "
+        "world.all_reduce(8 x float32, sum), call 1.\n");
+  for (const int rank : {0, 1, 3}) {
+    job[rank].presence = Presence::failed;
+    job[rank].reason = "rank 2 has ended";
+    job[rank].process = Process::ended;
+  }
+  const std::string text = lines(job.diagnose());
+  CHECK_CONTAINS(text, "error progress [0-3] Rank 2 (dp=1,tp=0) has ended outside rankmesh");
+  CHECK_CONTAINS(text,
+                 "1. Ranks 0 (dp=0,tp=0), 1 (dp=0,tp=1) and 3 (dp=1,tp=1) have left the mesh "
+                 "by an exception: rank 2 has ended.\n");
+  // Someone has ended the job.
+  for (Record& record : job.records) record.presence = Presence::open;
+  CHECK_CONTAINS(lines(job.diagnose()), "note progress [] No rank waits for another rank");
+}
+
 TEST_CASE("members that closed the mesh after different numbers of calls") {
   Job job{1, 3};
   job.call(job.all(), Job::tp, barrier);

@@ -37,7 +37,10 @@ const std::vector<Mistake> mistakes = {
     {"launcher", keep_one_rank, {}, "OMPI_COMM_WORLD_SIZE=8"},
     {"deaths",
      [](Facts& job) {
-       for (auto& facts : job) facts.variables["RANKMESH_GUARD"] = "9:81";
+       for (auto& facts : job) {
+         facts.mpi_library = "Open MPI v4.1.4, package: x";
+         facts.variables["RANKMESH_GUARD"] = "9:81";
+       }
      },
      {},
      "mpirun ends the job when a rank ends without MPI_Finalize"},

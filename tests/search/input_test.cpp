@@ -162,5 +162,9 @@ TEST_CASE("settings round through TOML, and JSON has the same keys") {
   CHECK_THROWS_AS((void)parse_settings("{", "x.json"), SpecError);
   refuses("mesh = 'tp=2'\n[settings]\nrecompute = 'some'\n", "unknown recompute 'some'");
   CHECK_THROWS_AS((void)settings_of_mesh("pp=2,sp=4"), SpecError);
+  for (const char* mesh : {"pp=2,dp=2,cp=2,tp=2", "tp=1,pp=4,dp=2", "pp=4,tp=2|pp=4,ep=2"})
+    CHECK(has_search_order(mesh));
+  for (const char* mesh : {"tp=8,dp=2,pp=4", "dp=2,pp=4", "pp=4,cp=2,dp=2"})
+    CHECK(!has_search_order(mesh));
   CHECK_THROWS_AS((void)settings_of_mesh("pp=2 | pp=2,ep=4"), rankmesh::Error);
 }

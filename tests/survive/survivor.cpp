@@ -152,7 +152,10 @@ int run(const Arguments& arguments) {
   const auto is_in = [&](const std::vector<int>& list) {
     return std::ranges::find(list, self) != list.end();
   };
-  const MeshOptions options{.survive = Survival{}};
+  Survival survival;
+  if (const char* const text = std::getenv("SURVIVOR_SILENCE"))
+    survival.silence = std::chrono::duration<double>{std::atof(text)};
+  const MeshOptions options{.survive = survival};
   // The last rank has no part in the mesh, and does nothing.
   MPI_Comm world = MPI_COMM_WORLD;
   if (arguments.kind == "part") {
@@ -193,6 +196,8 @@ int run(const Arguments& arguments) {
       fmt::print("closed {} of {} at {}\n", mesh->rank().value(), mesh->size(), *mesh->step());
       return 0;
     } catch (const LostRanks& lost) {
+      // It has learned of another death before its own.
+      if (losses == 0 && is_in(arguments.first)) die(arguments.kind);
       stamp("error");
       std::vector<std::int64_t> ranks;
       for (const Rank rank : lost.ranks()) ranks.push_back(rank.value());

@@ -140,10 +140,12 @@ search::Fixed read_fixed(const std::vector<std::string>& texts) {
   return fixed;
 }
 
+bool is_file(const std::string& text) { return text.ends_with(".toml") || text.ends_with(".json"); }
+
 // Reads a mesh, or a file of settings, and completes it for the step.
 search::SettingsRow read_row(const std::string& text, const search::RuleLimits& limits) {
   search::SettingsRow row;
-  if (text.ends_with(".toml") || text.ends_with(".json"))
+  if (is_file(text))
     row = search::parse_settings(read_text_of("settings", text), text);
   else
     row.settings = search::settings_of_mesh(text);
@@ -164,7 +166,7 @@ search::SettingsRow read_row(const std::string& text, const search::RuleLimits& 
 search::MeshSettings best_of_mesh(const search::CostModel& cost, search::SearchOptions options,
                                   const std::string& text, const search::RuleLimits& limits) {
   const search::MeshSettings given = read_row(text, limits).settings;
-  if (text.ends_with(".toml") || text.ends_with(".json")) return given;
+  if (is_file(text)) return given;
   options.devices = given.ranks();
   options.fixed.pp = given.pp, options.fixed.dp = given.dp, options.fixed.cp = given.cp;
   options.fixed.tp = given.tp;
@@ -177,7 +179,7 @@ search::MeshSettings best_of_mesh(const search::CostModel& cost, search::SearchO
 
 void check_options(const SearchArguments& options) {
   const std::string& path = options.settings;
-  if (!path.empty() && !path.ends_with(".toml") && !path.ends_with(".json"))
+  if (!path.empty() && !is_file(path))
     throw UsageError{fmt::format("the settings cannot be written to '{}'", path),
                      "give a name that ends in .toml or .json, so that it is a mesh for commands"};
   if (options.rows < 1)
@@ -246,8 +248,10 @@ int run_search(const SearchArguments& options, Job& job) {
   rankmesh::report::SearchReport report{cost, search_options, result};
   report.rows = static_cast<std::size_t>(options.rows);
   report.is_calibrated = !options.row.empty();
-  if (!options.compared.empty())
+  if (!options.compared.empty()) {
     report.compared = best_of_mesh(cost, search_options, options.compared, limits);
+    report.is_reordered = !is_file(options.compared) && !search::has_search_order(options.compared);
+  }
   if (result.candidates.empty() && result.smallest)
     report.enough_devices = least_devices(cost, search_options);
   progress.reset();
