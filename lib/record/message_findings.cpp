@@ -160,7 +160,7 @@ std::string unmatched_text(const Job& job, std::size_t node, const MessageEnd& e
 // The messages for which ranks have waited for long although nothing shows that they wait for ever.
 std::optional<Finding> unmatched_messages(const Evidence& evidence,
                                           const std::vector<Circle>& in_circle) {
-  constexpr std::size_t most_printed = 4;
+  constexpr std::size_t most_messages = 4;
   const Job& job = evidence.job;
   Finding finding{.kind = Finding::Kind::message};
   std::vector<std::string> texts;
@@ -183,7 +183,7 @@ std::optional<Finding> unmatched_messages(const Evidence& evidence,
   }
   if (texts.empty()) return std::nullopt;
   finding.ranks = ranks_of(job, ends);
-  const std::size_t more = texts.size() - std::min(texts.size(), most_printed);
+  const std::size_t more = texts.size() - std::min(texts.size(), most_messages);
   texts.resize(texts.size() - more);
   finding.text = capital(fmt::format("{}", fmt::join(texts, "; ")));
   finding.text += more == 0 ? "." : fmt::format("; and {}.", count_text(more, "more message"));

@@ -29,8 +29,8 @@ namespace {
 
 /// A part of a matrix with any strides.
 struct StridedPart {
-  StridedPart(std::vector<std::int64_t> lengths, std::vector<std::int64_t> strides)
-      : lengths{std::move(lengths)}, strides{std::move(strides)}, cells(1000, -1) {}
+  StridedPart(std::vector<std::int64_t> its_lengths, std::vector<std::int64_t> its_strides)
+      : lengths{std::move(its_lengths)}, strides{std::move(its_strides)}, cells(1000, -1) {}
   float& operator()(std::int64_t i, std::int64_t j) {
     return cells[static_cast<std::size_t>(i * strides[0] + j * strides[1])];
   }
