@@ -37,7 +37,7 @@ TEST_CASE("no line of a search is wider than 80 columns, also where no terminal 
     for (const char* more : {"--devices 16384 --tokens-per-step 16Mi --compare dp=64",
                              "--devices 1 --tokens-per-step 1Mi --memory 2GB --rows 1"}) {
       const std::string command =
-          "meshinfo search " + entry.path().string() + " --machine H100 " + more;
+          "meshinfo search '" + entry.path().string() + "' --machine H100 " + more;
       CAPTURE(command);
       const auto result = shell(scratch, command);
       CHECK(result.status != 2);
@@ -46,8 +46,8 @@ TEST_CASE("no line of a search is wider than 80 columns, also where no terminal 
       ++count;
     }
   CHECK(count >= 8);
-  const auto experts = shell(scratch, "meshinfo search " + models +
-                                          "deepseek_v3.toml --machine H100 --devices 2048 "
+  const auto experts = shell(scratch, "meshinfo search '" + models +
+                                          "deepseek_v3.toml' --machine H100 --devices 2048 "
                                           "--tokens-per-step 60Mi --fix ep=64 --fix cp=2");
   CHECK_CONTAINS(experts.out, "|pp=");  // a mesh stays in one line
   for (const std::string& line : lines_of(experts.out)) CHECK_MESSAGE(line.size() <= 80, line);
@@ -95,8 +95,8 @@ TEST_CASE("a calibration below the formulas is warned of, and one below the stat
 
 TEST_CASE("a search that takes longer than a second shows its progress on a terminal only") {
   const Scratch scratch;
-  const std::string command = "meshinfo search " + models +
-                              "deepseek_v3.toml --machine H100 --devices 1000000 "
+  const std::string command = "meshinfo search '" + models +
+                              "deepseek_v3.toml' --machine H100 --devices 1000000 "
                               "--tokens-per-step 3840000000 --sequence 3840 --rows 1";
   const std::string shown = shell_on_terminal(scratch, command, {"NO_COLOR=1"}).out;
   const auto step = shown.rfind("] meshes");
