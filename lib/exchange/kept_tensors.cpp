@@ -289,7 +289,9 @@ TransferPlan KeptTensors::restore(GroupCoordinator& group, std::int64_t step,
 }
 
 KeptTensors::KeptTensors(RedistributionOptions options)
-    : state_{new State{.options = std::move(options)}} {}
+    : state_{new State{.options = std::move(options)}} {
+  state_->options.kind = MemoryKind::host;
+}
 KeptTensors::~KeptTensors() = default;
 KeptTensors::KeptTensors(KeptTensors&&) noexcept = default;
 KeptTensors& KeptTensors::operator=(KeptTensors&&) noexcept = default;

@@ -141,6 +141,36 @@ TEST_CASE("each single rank may be lost, and both steps can be restored") {
   mesh.close();
 }
 
+TEST_CASE("each node may be lost") {
+  Mesh mesh{MPI_COMM_WORLD, "dp=auto"};
+  SKIP_UNLESS(mesh.placement().node_count() > 1, "needs several nodes");
+  for (std::int32_t node = 0; node < mesh.placement().node_count(); ++node) {
+    std::vector<int> lost;
+    for (int r = 0; r < size(); ++r)
+      if (mesh.placement().node(Rank{r}) == node) lost.push_back(r);
+    KeptTensors kept;
+    kept_in(kept, mesh["dp"], 8);
+    if (const auto group = group_without(mesh, lost)) {
+      restore(kept, *group, 8);
+      mesh.close(group);
+    }
+  }
+  mesh.close();
+}
+
+TEST_CASE("copies are in another replica, although it is farther away") {
+  SKIP_UNLESS(size() % 2 == 0 && size() >= 4, "needs an even number of ranks, at least 4");
+  Mesh mesh{MPI_COMM_WORLD, fmt::format("dp={},tp=2", size() / 2)};
+  KeptTensors kept;
+  kept_in(kept, mesh["world"], 8);
+  if (const auto group =
+          group_without(mesh, {0, 1})) {  // a replica, without which the others go on
+    restore(kept, *group, 8);
+    mesh.close(group);
+  }
+  mesh.close();
+}
+
 TEST_CASE("after it is restored, a step survives another loss") {
   NEEDS_RANKS(3);
   Mesh mesh{MPI_COMM_WORLD, "dp=auto"};
@@ -174,6 +204,7 @@ TEST_CASE("a spare rank has kept nothing, and gets its elements") {
 TEST_CASE("the error says which ranks had the elements, if owner and copy are lost") {
   NEEDS_RANKS(3);
   Mesh mesh{MPI_COMM_WORLD, "dp=auto"};
+  SKIP_UNLESS(mesh.placement().node_count() == 1, "on several nodes, copies are farther away");
   KeptTensors kept;
   kept_in(kept, mesh["dp"], 8);
   if (const auto group = group_without(mesh, {0, 1})) {
@@ -194,6 +225,7 @@ TEST_CASE("the error says which ranks had the elements, if owner and copy are lo
 TEST_CASE("what a restore moves is what the members need and do not have") {
   NEEDS_RANKS(2);
   Mesh mesh{MPI_COMM_WORLD, "dp=auto"};
+  SKIP_UNLESS(mesh.placement().node_count() == 1, "on several nodes, copies are farther away");
   // Rank 0 is lost. The element e of n was on the rank e and is kept by the next one, too.
   const auto place = [](std::int64_t ranks) {
     return TensorPlacement::parse(fmt::format("[{}] f64 @ dp={} : (dp)", 60 * size(), ranks));

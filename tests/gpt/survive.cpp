@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// survive RANK STEP FOLDER LAYOUT [--NAME VALUE]... (the options of examples/gpt): trains, kills a
-// rank after a step, and compares the losses of the survivors with those of a run that begins on
-// their mesh with a checkpoint of this step: all bits must be equal.
+// survive RANKS STEP LAYOUT [--NAME VALUE]... (the options of examples/gpt): trains, kills ranks
+// after a step, in which it writes the checkpoint of the options, and compares the losses of the
+// survivors with those of a run that begins on their mesh with a checkpoint of this step: all bits
+// must be equal.
 #include <signal.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -14,8 +16,16 @@
 
 namespace {
 
-int run(std::int64_t victim, std::int64_t step_of_death, const std::string& folder,
-        const Options& options) {
+// Kills ranks at the same moment: the last one kills the others, and then itself.
+void end(const rankmesh::RankSet& victims, Groups& groups) {
+  const int own = ::getpid();
+  std::vector<int> all(groups.world.size());
+  groups.world.all_gather(std::span{&own, 1}, all);
+  if (groups.mesh.rank() == victims.back())
+    for (const rankmesh::Rank victim : victims.to_vector()) ::kill(all[victim.to_size()], SIGKILL);
+}
+
+int run(const rankmesh::RankSet& victims, std::int64_t step_of_death, const Options& options) {
   std::vector<double> losses;  // of the survivors
   int failures = 1;
   train_surviving(options, [&](Trainer& trainer, Groups& groups, double loss) {
@@ -23,15 +33,14 @@ int run(std::int64_t victim, std::int64_t step_of_death, const std::string& fold
     const std::string layout = layout_now(options, groups.mesh);
     if (step <= step_of_death) {
       if (step < step_of_death) return;
-      save(folder, trainer, groups, layout);
-      groups.world.barrier();
-      if (groups.mesh.rank() == rankmesh::Rank{victim}) ::kill(::getpid(), SIGKILL);
+      save(options.checkpoint, trainer, groups, layout);
+      end(victims, groups);
       return;
     }
     losses.push_back(loss);
     if (step < options.config.steps) return;
     Trainer other{options.config, groups, options.text};
-    load(folder, other, groups, layout);
+    load(options.checkpoint, other, groups, layout);
     failures = static_cast<int>(options.config.steps - step_of_death - std::ssize(losses));
     for (const double of_survivors : losses) failures += other.step() == of_survivors ? 0 : 1;
     if (groups.world.is_first())
@@ -44,11 +53,11 @@ int run(std::int64_t victim, std::int64_t step_of_death, const std::string& fold
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 5) return 2;
-  return rankmesh::run(
-      argc, argv,
-      [&] {
-        return run(std::atoi(argv[1]), std::atoi(argv[2]), argv[3], Options{argc - 3, argv + 3});
-      },
-      {.threads = rankmesh::mpi::ThreadLevel::multiple});
+  if (argc < 4) return 2;
+  return rankmesh::run(argc, argv,
+                       [&] {
+                         return run(rankmesh::RankSet::parse(argv[1]), std::atoi(argv[2]),
+                                    Options{argc - 2, argv + 2});
+                       },
+                       {.threads = rankmesh::mpi::ThreadLevel::multiple});
 }
