@@ -2,6 +2,7 @@
 #include "rankmesh/exchange/kept_tensors.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <map>
 #include <optional>
@@ -125,6 +126,14 @@ struct KeptTensors::State {
   [[nodiscard]] Version& other(const Version& than) {
     return versions[&than == versions.data() ? 1 : 0];
   }
+  // Returns the version in whose place a step is kept: one of a later step, which was never
+  // committed, or the older one.
+  [[nodiscard]] Version& replaced_by(std::int64_t step) {
+    const auto later = std::ranges::find_if(versions, [&](const Version& version) {
+      return version.number != Version::incomplete && version.step > step;
+    });
+    return later != versions.end() ? *later : other(newest());
+  }
   template <class Tensor>
   std::shared_ptr<const KeptLayout> layout_of(const GroupCoordinator& group,
                                               std::span<const Tensor> tensors);
@@ -199,19 +208,22 @@ void KeptTensors::keep(GroupCoordinator& group, std::int64_t step,
   if (state_ == nullptr) rankmesh::detail::GroupLife::refuse_moved("KeptTensors");
   State& s = *state_;
   const Rank self{group.rank_in_group().value()};
-  std::int64_t number = s.newest().number;
-  Version& version = s.other(s.newest());
+  std::array<std::int64_t, 2> maxima{s.newest().number, 1};
+  auto& [number, must_plan] = maxima;
+  Version& version = s.replaced_by(step);
   Version next;
   const std::exception_ptr failure = failure_of([&] {
     check(group, "KeptTensors::keep", tensors);
     s.require_committed(group, version);
     next = version.with(s.layout_of(group, tensors), self);
+    must_plan = s.refreshing->move ? 0 : 1;
   });
   // When all have come, nobody needs the older version any more.
   detail::agree(
       group, hash_of_call(step, next.layout),
       comparison(detail::UserFunction::keep_tensors, group, step, list_of(tensors), failure),
-      {&number, 1});
+      maxima);
+  if (must_plan == 1) s.refreshing->move.reset();  // some members have kept other tensors meanwhile
   version = std::move(next);
   for (std::size_t t = 0; t < tensors.size(); ++t) {
     const Buffer own = version.own(t);
@@ -268,6 +280,9 @@ TransferPlan KeptTensors::restore(GroupCoordinator& group, std::int64_t step,
     check(group, "KeptTensors::restore", tensors);
     layout = s.layout_of(group, tensors);
   }));
+  // Steps after this one were never committed.
+  for (Version& version : s.versions)
+    if (version.step > step) version.number = Version::incomplete;
   detail::KeptChoice choice = detail::choose(group, s.versions, step, *layout);
   const auto from = std::ranges::find_if(
       s.versions, [&](const Version& version) { return version.number == choice.number; });

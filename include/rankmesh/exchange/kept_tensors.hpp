@@ -34,7 +34,7 @@ class RANKMESH_API KeptTensors {
 
   /// Keeps tensors. If all ranks that have an element could be lost at once, another member gets a
   /// copy of it: a rank of another replica, on another node if there are several. Collective over
-  /// the group; blocks. Cost: one all_reduce of 40 bytes, and the elements that are copied. The
+  /// the group; blocks. Cost: one all_reduce of 48 bytes, and the elements that are copied. The
   /// first call of a group, and each call with other tensors, plans and allocates.
   /// @param group  The ranks of the places are its members. Use the group whose members have the
   ///               same part of the model, such as `dp`.
