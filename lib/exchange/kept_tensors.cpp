@@ -126,18 +126,10 @@ struct KeptTensors::State {
   [[nodiscard]] Version& other(const Version& than) {
     return versions[&than == versions.data() ? 1 : 0];
   }
-  // Returns the version in whose place a step is kept: one of a later step, which was never
-  // committed, or the older one.
-  [[nodiscard]] Version& replaced_by(std::int64_t step) {
-    const auto later = std::ranges::find_if(versions, [&](const Version& version) {
-      return version.number != Version::incomplete && version.step > step;
-    });
-    return later != versions.end() ? *later : other(newest());
-  }
+  [[nodiscard]] Version& replaced_in(const GroupCoordinator& group);
   template <class Tensor>
   std::shared_ptr<const KeptLayout> layout_of(const GroupCoordinator& group,
                                               std::span<const Tensor> tensors);
-  void require_committed(const GroupCoordinator& group, const Version& dropped);
   void refresh(GroupCoordinator& group, Version& version);
   void move(GroupCoordinator& group, const TransferPlan& plan, const Version* from, Version& to);
 };
@@ -171,15 +163,15 @@ std::shared_ptr<const KeptLayout> KeptTensors::State::layout_of(const GroupCoord
   return refreshing->layout;
 }
 
-void KeptTensors::State::require_committed(const GroupCoordinator& group, const Version& dropped) {
+// Returns the version in whose place the next step is kept: not the newest one of the step that is
+// committed. Without it, nobody returns to an older step.
+Version& KeptTensors::State::replaced_in(const GroupCoordinator& group) {
   const auto& losses = GroupAccess::runtime(group).control->losses;
-  if (losses == nullptr || dropped.number == Version::incomplete ||
-      losses->step() != dropped.step || newest().step == dropped.step)
-    return;
-  throw UsageError{fmt::format("KeptTensors::keep would drop step {}, the last one that is "
-                               "committed",
-                               dropped.step),
-                   fmt::format("call commit({}) first", newest().step)};
+  const auto committed = losses != nullptr ? losses->step() : std::nullopt;
+  for (Version* version : {&newest(), &other(newest())})
+    if (version->number != Version::incomplete && version->step == committed)
+      return other(*version);
+  return other(newest());
 }
 
 void KeptTensors::State::refresh(GroupCoordinator& group, Version& version) {
@@ -210,11 +202,10 @@ void KeptTensors::keep(GroupCoordinator& group, std::int64_t step,
   const Rank self{group.rank_in_group().value()};
   std::array<std::int64_t, 2> maxima{s.newest().number, 1};
   auto& [number, must_plan] = maxima;
-  Version& version = s.replaced_by(step);
+  Version& version = s.replaced_in(group);
   Version next;
   const std::exception_ptr failure = failure_of([&] {
     check(group, "KeptTensors::keep", tensors);
-    s.require_committed(group, version);
     next = version.with(s.layout_of(group, tensors), self);
     must_plan = s.refreshing->move ? 0 : 1;
   });
@@ -280,9 +271,6 @@ TransferPlan KeptTensors::restore(GroupCoordinator& group, std::int64_t step,
     check(group, "KeptTensors::restore", tensors);
     layout = s.layout_of(group, tensors);
   }));
-  // Steps after this one were never committed.
-  for (Version& version : s.versions)
-    if (version.step > step) version.number = Version::incomplete;
   detail::KeptChoice choice = detail::choose(group, s.versions, step, *layout);
   const auto from = std::ranges::find_if(
       s.versions, [&](const Version& version) { return version.number == choice.number; });
