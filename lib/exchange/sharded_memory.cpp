@@ -156,9 +156,9 @@ const std::vector<TensorPlacement>& ShardedMemory::State::all_places() {
   return places;
 }
 
-std::vector<ShardedMemory::Part> ShardedMemory::parts() {
+std::vector<ShardedMemory::OwnPart> ShardedMemory::parts() {
   State& s = state();
-  std::vector<Part> parts;
+  std::vector<OwnPart> parts;
   for (std::int64_t b = 0; b < buckets(); ++b) {
     const Buffer own = mine(b);
     const ShardBucket& bucket = s.buckets[static_cast<std::size_t>(b)];

@@ -54,12 +54,12 @@ class RANKMESH_API ShardedMemory {
   void reduce(std::int64_t tensor);
   void wait();
   /// Which member has which elements of a tensor, and those of this member.
-  struct Part {
+  struct OwnPart {
     TensorPlacement place;
     Buffer memory;
   };
   /// Returns this member's parts of all tensors.
-  [[nodiscard]] std::vector<Part> parts();
+  [[nodiscard]] std::vector<OwnPart> parts();
 
  private:
   struct State;
