@@ -24,6 +24,7 @@
 #include <fmt/ranges.h>
 
 #include "rankmesh/exchange/checkpoint.hpp"
+#include "rankmesh/exchange/kept_tensors.hpp"
 #include "rankmesh/exchange/redistribution.hpp"
 #include "rankmesh/rankmesh.hpp"
 #include "rankmesh/run.hpp"
@@ -57,13 +58,13 @@ std::vector<std::string> split(const std::string& text, char separator) {
 // How this rank dies: RANK:WAY:PLACE:STEP:MICROSECONDS.
 struct Death {
   std::string way;
-  std::string place;  // a step, or open, revocation, next, close, finalise
+  std::string place;  // a step or its keep, or open, revocation, next, restore, close, finalise
   std::int64_t step = 0;
   std::chrono::microseconds delay{};
 
   // Dies if this is the place: at once by exit and exception, else after a while, in any function.
   void come_to(std::string_view here, std::int64_t now = 0) {
-    if (way.empty() || here != place || (here == "step" && step != now)) return;
+    if (way.empty() || here != place || ((here == "step" || here == "keep") && step != now)) return;
     const std::string how = std::exchange(way, {});
     if (how == "exit") std::exit(3);
     if (how == "exception") throw std::runtime_error{"a mistake of the program"};
@@ -202,6 +203,54 @@ class Steps {
   int rank_;
 };
 
+// Elements that the ranks of dp divide. Each has the number of its place and of the state.
+class Shards {
+ public:
+  explicit Shards(Mesh& mesh)
+      : group_{mesh["dp"]},
+        place_{
+            TensorPlacement::parse(fmt::format("[{}] f64 @ dp={} : (dp)", count, group_.size()))},
+        self_{group_.rank_in_group().value()},
+        own_(static_cast<std::size_t>(place_.local_count(self_))) {}
+
+  void fill(std::int64_t state) {
+    for (std::size_t i = 0; i < own_.size(); ++i) own_[i] = value(i, state);
+  }
+  void add(std::int64_t difference) {
+    for (double& element : own_) element += static_cast<double>(count * difference);
+  }
+  void check(std::int64_t state) const {
+    for (std::size_t i = 0; i < own_.size(); ++i)
+      require(own_[i] == value(i, state), "an element that was kept");
+  }
+  void keep(exchange::KeptTensors& kept, std::int64_t step) {
+    kept.keep(group_, step, {{"shards", place_, own_}});
+  }
+  // Returns whether all elements of this group are restored.
+  bool restore(exchange::KeptTensors& kept, std::int64_t step) {
+    try {
+      const TransferVolume moved = kept.restore(group_, step, {{"shards", place_, own_}}).volume();
+      require(moved.moved_bytes == moved.least_moved_bytes, "the bytes of a restore");
+    } catch (const LostElements& lost) {
+      say("missing {}", lost.message());
+      return false;
+    }
+    return true;
+  }
+
+ private:
+  static constexpr std::int64_t count = 40'000;
+  [[nodiscard]] double value(std::size_t i, std::int64_t state) const {
+    return static_cast<double>(count * state + place_.runs(self_, 0).front().global) +
+           static_cast<double>(i);
+  }
+
+  GroupCoordinator& group_;
+  TensorPlacement place_;
+  Rank self_;
+  std::vector<double> own_;
+};
+
 std::string text_of(const std::vector<int>& ranks) {
   return fmt::format("{}", fmt::join(ranks, ","));
 }
@@ -214,6 +263,7 @@ int program(Arguments& arguments) {
   std::map<std::int64_t, std::int64_t> state{{-1, 1}};  // after each step
   std::vector<int> members;                             // of the mesh, as ranks of the job
   std::optional<Mesh> mesh;
+  exchange::KeptTensors kept;
   int generation = 0;  // how many meshes there were before
   bool is_lost = false;
   while (true) {
@@ -237,12 +287,25 @@ int program(Arguments& arguments) {
       (*mesh)["world"].all_gather(std::span<const int>{&self, 1}, std::span{now});
       members = now;
       say("mesh {} of {} from {}", text_of(members), self, mesh->step().value_or(-1));
+      Shards shards{*mesh};
+      shards.fill(state.at(-1));
+      if (const auto step = mesh->step()) {
+        death.come_to("restore");
+        std::int64_t is_missing = shards.restore(kept, *step) ? 0 : 1;
+        (*mesh)["world"].all_reduce(is_missing, ReduceOp::max);
+        if (is_missing != 0) shards.fill(state.at(*step));  // as from a checkpoint
+        shards.check(state.at(*step));
+      }
       for (std::int64_t step = mesh->step().value_or(-1) + 1; step < steps; ++step) {
         death.come_to("step", step);
         work.run(arguments.kinds[static_cast<std::size_t>(step)], step);
         const std::int64_t before = state.at(step - 1);
         require(work.sum_of(before) == before * mesh->size(), "the state");
         state[step] = (before * 31 + step * 7 + mesh->size()) % 1'000'003;
+        shards.add(state[step] - before);
+        shards.check(state[step]);
+        death.come_to("keep", step);
+        shards.keep(kept, step);
         mesh->commit(step);
       }
       death.come_to("close");
