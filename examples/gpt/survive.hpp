@@ -93,6 +93,7 @@ void train_surviving(const Options& options, After&& after) {
   std::optional<Mesh> mesh{std::in_place, MPI_COMM_WORLD, complete(options.layout),
                            rankmesh::MeshOptions{.survive = rankmesh::Survival{}}};
   Kept kept;
+  std::string what;  // ranks were lost
   for (bool is_lost = false, is_done = false; !is_done;) {
     try {
       if (is_lost) mesh = mesh->next();
@@ -101,6 +102,7 @@ void train_surviving(const Options& options, After&& after) {
       {
         Groups groups{*mesh};
         Trainer trainer{options.config, groups, options.text};
+        if (groups.world.is_first() && !what.empty()) std::printf("%s\n", what.c_str());
         go_on(options, trainer, groups, kept);
         while (trainer.steps() < options.config.steps) {
           const double loss = trainer.step();
@@ -112,7 +114,7 @@ void train_surviving(const Options& options, After&& after) {
       mesh->close();
       is_done = true;
     } catch (const rankmesh::LostRanks& lost) {
-      std::printf("%s\n", lost.message().c_str());
+      what = lost.message();
       is_lost = true;
     }
   }

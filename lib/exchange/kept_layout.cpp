@@ -15,6 +15,7 @@ namespace rankmesh::exchange::detail {
 namespace {
 
 using rankmesh::detail::FailureDomains;
+using rankmesh::detail::GroupAccess;
 
 // The coordinates of a rank along the dimensions that count replicas, as one number.
 std::int64_t replica_of(const MeshPlan& plan, Rank rank) {
@@ -27,7 +28,7 @@ std::int64_t replica_of(const MeshPlan& plan, Rank rank) {
 }
 
 FailureDomains domains_of(const GroupCoordinator& group) {
-  const auto& control = *rankmesh::detail::GroupAccess::runtime(group).control;
+  const auto& control = *GroupAccess::runtime(group).control;
   const MeshPlan* const plan = control.names.plan();
   const bool has_views = plan != nullptr && !plan->views().empty();
   FailureDomains domains;
@@ -71,10 +72,10 @@ TensorPlacement moved(const TensorPlacement& place, std::int64_t distance, std::
 
 }  // namespace
 
-KeptLayout::KeptLayout(RankSet members, std::int64_t distance_of_copies,
+KeptLayout::KeptLayout(std::int64_t mesh, RankSet members, std::int64_t distance_of_copies,
                        std::vector<KeptTensor> list)
     : ranks{std::move(members)}, distance{distance_of_copies}, tensors{std::move(list)} {
-  text = fmt::format("{} {}\n", distance, ranks.to_string());
+  text = fmt::format("{} {} {}\n", mesh, distance, ranks.to_string());
   for (const KeptTensor& tensor : tensors)
     text += fmt::format("{} {} {}{}\n", tensor.copy ? 1 : 0, tensor.name.size(), tensor.name,
                         tensor.place.to_string());
@@ -83,6 +84,7 @@ KeptLayout::KeptLayout(RankSet members, std::int64_t distance_of_copies,
 
 std::shared_ptr<const KeptLayout> KeptLayout::parse(std::string_view text) {
   TextParts parts{text};
+  const std::int64_t mesh = parts.number();
   const std::int64_t distance = parts.number();
   RankSet ranks = RankSet::parse(parts.until('\n'));
   std::vector<KeptTensor> tensors;
@@ -93,7 +95,7 @@ std::shared_ptr<const KeptLayout> KeptLayout::parse(std::string_view text) {
     tensors.push_back({std::move(name), TensorPlacement::parse(parts.until('\n'))});
     if (is_copied) tensors.back().copy = moved(tensors.back().place, distance, ranks.size());
   }
-  return std::make_shared<const KeptLayout>(std::move(ranks), distance, std::move(tensors));
+  return std::make_shared<const KeptLayout>(mesh, std::move(ranks), distance, std::move(tensors));
 }
 
 const KeptTensor* KeptLayout::find(std::string_view name) const {
@@ -108,7 +110,9 @@ std::shared_ptr<const KeptLayout> layout_of(const GroupCoordinator& group,
   for (KeptTensor& tensor : tensors)
     if (rankmesh::detail::needs_copies(tensor.place, domains))
       tensor.copy = moved(tensor.place, distance, group.size());
-  return std::make_shared<const KeptLayout>(group.ranks(), distance, std::move(tensors));
+  return std::make_shared<const KeptLayout>(
+      static_cast<std::int64_t>(GroupAccess::runtime(group).control->key_of_mesh), group.ranks(),
+      distance, std::move(tensors));
 }
 
 }  // namespace rankmesh::exchange::detail

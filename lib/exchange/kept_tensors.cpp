@@ -2,6 +2,7 @@
 #include "rankmesh/exchange/kept_tensors.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <map>
 #include <optional>
@@ -125,10 +126,10 @@ struct KeptTensors::State {
   [[nodiscard]] Version& other(const Version& than) {
     return versions[&than == versions.data() ? 1 : 0];
   }
+  [[nodiscard]] Version& replaced_in(const GroupCoordinator& group);
   template <class Tensor>
   std::shared_ptr<const KeptLayout> layout_of(const GroupCoordinator& group,
                                               std::span<const Tensor> tensors);
-  void require_committed(const GroupCoordinator& group, const Version& dropped);
   void refresh(GroupCoordinator& group, Version& version);
   void move(GroupCoordinator& group, const TransferPlan& plan, const Version* from, Version& to);
 };
@@ -162,15 +163,15 @@ std::shared_ptr<const KeptLayout> KeptTensors::State::layout_of(const GroupCoord
   return refreshing->layout;
 }
 
-void KeptTensors::State::require_committed(const GroupCoordinator& group, const Version& dropped) {
+// Returns the version in whose place the next step is kept: not the newest one of the step that is
+// committed. Without it, nobody returns to an older step.
+Version& KeptTensors::State::replaced_in(const GroupCoordinator& group) {
   const auto& losses = GroupAccess::runtime(group).control->losses;
-  if (losses == nullptr || dropped.number == Version::incomplete ||
-      losses->step() != dropped.step || newest().step == dropped.step)
-    return;
-  throw UsageError{fmt::format("KeptTensors::keep would drop step {}, the last one that is "
-                               "committed",
-                               dropped.step),
-                   fmt::format("call commit({}) first", newest().step)};
+  const auto committed = losses != nullptr ? losses->step() : std::nullopt;
+  for (Version* version : {&newest(), &other(newest())})
+    if (version->number != Version::incomplete && version->step == committed)
+      return other(*version);
+  return other(newest());
 }
 
 void KeptTensors::State::refresh(GroupCoordinator& group, Version& version) {
@@ -199,19 +200,21 @@ void KeptTensors::keep(GroupCoordinator& group, std::int64_t step,
   if (state_ == nullptr) rankmesh::detail::GroupLife::refuse_moved("KeptTensors");
   State& s = *state_;
   const Rank self{group.rank_in_group().value()};
-  std::int64_t number = s.newest().number;
-  Version& version = s.other(s.newest());
+  std::array<std::int64_t, 2> maxima{s.newest().number, 1};
+  auto& [number, must_plan] = maxima;
+  Version& version = s.replaced_in(group);
   Version next;
   const std::exception_ptr failure = failure_of([&] {
     check(group, "KeptTensors::keep", tensors);
-    s.require_committed(group, version);
     next = version.with(s.layout_of(group, tensors), self);
+    must_plan = s.refreshing->move ? 0 : 1;
   });
   // When all have come, nobody needs the older version any more.
   detail::agree(
       group, hash_of_call(step, next.layout),
       comparison(detail::UserFunction::keep_tensors, group, step, list_of(tensors), failure),
-      {&number, 1});
+      maxima);
+  if (must_plan == 1) s.refreshing->move.reset();  // some members have kept other tensors meanwhile
   version = std::move(next);
   for (std::size_t t = 0; t < tensors.size(); ++t) {
     const Buffer own = version.own(t);

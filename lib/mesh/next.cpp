@@ -142,14 +142,17 @@ void Mesh::commit(std::int64_t step) {
   const detail::CallLock lock{*state.runtime};
   state.control->throw_if_lost();
   if (step < 0) throw UsageError{fmt::format("commit of step {}", step), "number the steps from 0"};
-  const bool goes_back = step <= watch.step().value_or(-1);
-  if (!watch.commit(step)) state.control->throw_if_result_of_loss();
   const WaitPoint point =
       WaitPoint::of_all(state.control->comm().size(), fmt::format("the commit of step {}", step));
-  // The words do not say which ranks have gone back.
-  if (watch.spans_nodes() || goes_back)
-    return monitored_barrier(state.control->comm(), state.control->monitor, point,
-                             state.deadline());
+  const auto meet_others = [&] {
+    monitored_barrier(state.control->comm(), state.control->monitor, point, state.deadline());
+  };
+  // A word becomes smaller only when nobody waits for it, and does not say that a rank has gone
+  // back.
+  const bool goes_back = step <= watch.step().value_or(-1);
+  if (goes_back) meet_others();
+  if (!watch.commit(step)) state.control->throw_if_result_of_loss();
+  if (watch.spans_nodes() || goes_back) return meet_others();
   for (detail::FewPolls few{200}; few.next();) {
     if (watch.have_committed(step)) return;
     std::this_thread::yield();

@@ -103,10 +103,11 @@ std::shared_ptr<GroupCoordinator> group_without(Mesh& mesh, const std::vector<in
   return mesh.new_group(ranks);
 }
 
-// Keeps two steps on a group. The values of the tensors are those of a third step.
-Tensors kept_in(KeptTensors& kept, GroupCoordinator& group, std::int64_t step) {
+// Keeps two steps on a group, or so many. The values of the tensors are those of a later step.
+Tensors kept_in(KeptTensors& kept, GroupCoordinator& group, std::int64_t step,
+                std::int64_t steps = 2) {
   Tensors tensors{group.size(), group.rank_in_group().value()};
-  for (const std::int64_t s : {step - 1, step}) {
+  for (std::int64_t s = step - steps + 1; s <= step; ++s) {
     tensors.fill(s);
     kept.keep(group, s, tensors.saved());
   }
@@ -183,6 +184,22 @@ TEST_CASE("after it is restored, a step survives another loss") {
         mesh.close(group);
       }
   }
+  mesh.close();
+}
+
+TEST_CASE("of two versions of a step, the one that most members have is restored") {
+  NEEDS_RANKS(3);
+  Mesh mesh{MPI_COMM_WORLD, "dp=auto"};
+  KeptTensors kept;
+  kept_in(kept, mesh["dp"], 8);
+  if (const auto group = group_without(mesh, {0})) {
+    restore(kept, *group, 8);  // as if a loss had kept rank 0 from it
+    mesh.close(group);
+  }
+  Tensors tensors{size(), rank()};
+  const TransferPlan plan = kept.restore(mesh["dp"], 8, tensors.loaded());
+  tensors.check(8);
+  CHECK(plan.tensors().front().from.ranks().size() == size());
   mesh.close();
 }
 
@@ -379,5 +396,33 @@ TEST_CASE("a sharded buffer is kept, and restored on fewer members") {
       mesh.close(group);
     }
   }
+  mesh.close();
+}
+
+TEST_CASE("after elements are lost, tensors are kept again, from an earlier step on") {
+  // The mesh may survive, so rankmesh knows which step is committed.
+  NEEDS_RANKS(3);
+  Mesh mesh{MPI_COMM_WORLD, "dp=auto", MeshOptions{.survive = Survival{}}};
+  KeptTensors kept;
+  kept_in(kept, mesh["dp"], 4);
+  mesh.commit(3);  // step 4 is kept, but not committed
+  if (const auto group = group_without(mesh, {1, 2})) {
+    Tensors tensors{group->size(), group->rank_in_group().value()};
+    if (mesh.placement().node_count() == 1)
+      CHECK_THROWS_AS(kept.restore(*group, 3, tensors.loaded()), LostElements);
+    else
+      restore(kept, *group, 3);
+    mesh.close(group);
+  }
+  for (const std::int64_t step : {2, 3, 4}) {
+    mesh.commit(step);  // the first time, all go back
+    Tensors tensors{size(), rank()};
+    tensors.fill(step + 1);
+    kept.keep(mesh["dp"], step + 1, tensors.saved());
+    restore(kept, mesh["dp"], step + 1);
+  }
+  mesh.commit(5);
+  kept_in(kept, mesh["dp"], 8, 3);  // without commits
+  restore(kept, mesh["dp"], 5);
   mesh.close();
 }

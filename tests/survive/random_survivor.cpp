@@ -24,15 +24,16 @@
 #include <fmt/ranges.h>
 
 #include "rankmesh/exchange/checkpoint.hpp"
-#include "rankmesh/exchange/kept_tensors.hpp"
 #include "rankmesh/exchange/redistribution.hpp"
 #include "rankmesh/rankmesh.hpp"
 #include "rankmesh/run.hpp"
 #include "rankmesh/transfer/plan.hpp"
+#include "shards.hpp"
 
 namespace {
 
 using namespace rankmesh;
+using rankmesh_test::Shards;
 
 // Lines of different ranks must not be mixed.
 template <class... Arguments>
@@ -203,54 +204,6 @@ class Steps {
   int rank_;
 };
 
-// Elements that the ranks of dp divide. Each has the number of its place and of the state.
-class Shards {
- public:
-  explicit Shards(Mesh& mesh)
-      : group_{mesh["dp"]},
-        place_{
-            TensorPlacement::parse(fmt::format("[{}] f64 @ dp={} : (dp)", count, group_.size()))},
-        self_{group_.rank_in_group().value()},
-        own_(static_cast<std::size_t>(place_.local_count(self_))) {}
-
-  void fill(std::int64_t state) {
-    for (std::size_t i = 0; i < own_.size(); ++i) own_[i] = value(i, state);
-  }
-  void add(std::int64_t difference) {
-    for (double& element : own_) element += static_cast<double>(count * difference);
-  }
-  void check(std::int64_t state) const {
-    for (std::size_t i = 0; i < own_.size(); ++i)
-      require(own_[i] == value(i, state), "an element that was kept");
-  }
-  void keep(exchange::KeptTensors& kept, std::int64_t step) {
-    kept.keep(group_, step, {{"shards", place_, own_}});
-  }
-  // Returns whether all elements of this group are restored.
-  bool restore(exchange::KeptTensors& kept, std::int64_t step) {
-    try {
-      const TransferVolume moved = kept.restore(group_, step, {{"shards", place_, own_}}).volume();
-      require(moved.moved_bytes == moved.least_moved_bytes, "the bytes of a restore");
-    } catch (const LostElements& lost) {
-      say("missing {}", lost.message());
-      return false;
-    }
-    return true;
-  }
-
- private:
-  static constexpr std::int64_t count = 40'000;
-  [[nodiscard]] double value(std::size_t i, std::int64_t state) const {
-    return static_cast<double>(count * state + place_.runs(self_, 0).front().global) +
-           static_cast<double>(i);
-  }
-
-  GroupCoordinator& group_;
-  TensorPlacement place_;
-  Rank self_;
-  std::vector<double> own_;
-};
-
 std::string text_of(const std::vector<int>& ranks) {
   return fmt::format("{}", fmt::join(ranks, ","));
 }
@@ -291,10 +244,12 @@ int program(Arguments& arguments) {
       shards.fill(state.at(-1));
       if (const auto step = mesh->step()) {
         death.come_to("restore");
-        std::int64_t is_missing = shards.restore(kept, *step) ? 0 : 1;
+        const std::string missing = shards.restore(kept, *step);
+        if (!missing.empty()) say("missing {}", missing);
+        std::int64_t is_missing = missing.empty() ? 0 : 1;
         (*mesh)["world"].all_reduce(is_missing, ReduceOp::max);
         if (is_missing != 0) shards.fill(state.at(*step));  // as from a checkpoint
-        shards.check(state.at(*step));
+        require(shards.hold(state.at(*step)), "an element that is restored");
       }
       for (std::int64_t step = mesh->step().value_or(-1) + 1; step < steps; ++step) {
         death.come_to("step", step);
@@ -303,7 +258,7 @@ int program(Arguments& arguments) {
         require(work.sum_of(before) == before * mesh->size(), "the state");
         state[step] = (before * 31 + step * 7 + mesh->size()) % 1'000'003;
         shards.add(state[step] - before);
-        shards.check(state[step]);
+        require(shards.hold(state[step]), "an element that was kept");
         death.come_to("keep", step);
         shards.keep(kept, step);
         mesh->commit(step);

@@ -34,13 +34,13 @@ class RANKMESH_API KeptTensors {
 
   /// Keeps tensors. If all ranks that have an element could be lost at once, another member gets a
   /// copy of it: a rank of another replica, on another node if there are several. Collective over
-  /// the group; blocks. Cost: one all_reduce of 40 bytes, and the elements that are copied. The
+  /// the group; blocks. Cost: one all_reduce of 48 bytes, and the elements that are copied. The
   /// first call of a group, and each call with other tensors, plans and allocates.
   /// @param group  The ranks of the places are its members. Use the group whose members have the
   ///               same part of the model, such as `dp`.
   /// @param step  The step that commit() gets next.
-  /// @throws UsageError if a name occurs twice, if a source does not fit its place, if a place has
-  /// partial sums, or if this call would drop the last step that is committed.
+  /// @throws UsageError if a name occurs twice, if a source does not fit its place, or if a place
+  /// has partial sums.
   /// @throws MismatchError on all members if they pass different steps, names or places.
   /// @throws LostRanks if ranks are lost. What was kept before is still there.
   void keep(GroupCoordinator& group, std::int64_t step, std::span<const SavedTensor> tensors);

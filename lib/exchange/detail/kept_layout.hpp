@@ -31,9 +31,11 @@ struct KeptTensor {
 
 /// The same on all members that have kept a step.
 struct KeptLayout {
-  /// @param members  The ranks of the members in their mesh.
+  /// @param mesh  The key of their mesh.
+  /// @param members  Their ranks in the mesh.
   /// @param distance  From each member to the one that keeps its copies.
-  KeptLayout(RankSet members, std::int64_t distance, std::vector<KeptTensor> list);
+  KeptLayout(std::int64_t mesh, RankSet members, std::int64_t distance,
+             std::vector<KeptTensor> list);
   /// Reads what to_text() has written.
   static std::shared_ptr<const KeptLayout> parse(std::string_view text);
 
