@@ -56,6 +56,13 @@ std::vector<KeptTensor> list_of(std::span<const Tensor> tensors) {
   return list;
 }
 
+TransferPlan plan_of_copies(const KeptLayout& layout) {
+  std::vector<TensorTransfer> moves;
+  for (const KeptTensor& tensor : layout.tensors)
+    if (tensor.copy) moves.push_back({tensor.place, *tensor.copy, tensor.name});
+  return plan_transfer(std::move(moves));
+}
+
 // Throws the errors of arguments that are wrong on this rank alone.
 template <class Tensor>
 void check(const GroupCoordinator& group, const char* function, std::span<const Tensor> tensors) {
@@ -87,8 +94,9 @@ Hash128 hash_of_call(std::int64_t step, const std::shared_ptr<const KeptLayout>&
                         : fmt::format("{} {}", step, rankmesh::to_string(layout->hash)));
 }
 
+template <class Tensor>
 detail::Comparison comparison(detail::UserFunction function, const GroupCoordinator& group,
-                              std::int64_t step, const std::vector<KeptTensor>& tensors,
+                              std::int64_t step, std::span<const Tensor> tensors,
                               std::exception_ptr failure) {
   return {.function = function,
           .describe =
@@ -96,7 +104,7 @@ detail::Comparison comparison(detail::UserFunction function, const GroupCoordina
                 detail::Arguments arguments{
                     fmt::format("{} over '{}'", to_string(function), group.name()),
                     {fmt::format("step {}, {} tensors", step, tensors.size())}};
-                for (const KeptTensor& tensor : tensors)
+                for (const Tensor& tensor : tensors)
                   arguments.entries.push_back(
                       fmt::format("tensor '{}' at '{}'", tensor.name, tensor.place.to_string()));
                 return arguments;
@@ -176,20 +184,18 @@ Version& KeptTensors::State::replaced_in(const GroupCoordinator& group) {
 
 void KeptTensors::State::refresh(GroupCoordinator& group, Version& version) {
   const std::vector<KeptTensor>& tensors = version.layout->tensors;
-  std::vector<TensorTransfer> moves;
   std::vector<TensorSource> sources;
   std::vector<TensorTarget> targets;
   for (std::size_t t = 0; t < tensors.size(); ++t) {
     if (!tensors[t].copy) continue;
-    moves.push_back({tensors[t].place, *tensors[t].copy, tensors[t].name});
     sources.emplace_back().memory = version.own(t).as_input();
     targets.emplace_back().memory = version.copies(t);
   }
-  if (moves.empty()) return;
+  if (sources.empty()) return;
   run_or_leak(
       [&] {
         if (!refreshing->move)
-          refreshing->move.emplace(group, plan_transfer(std::move(moves)), options);
+          refreshing->move.emplace(group, plan_of_copies(*version.layout), options);
         refreshing->move->start(sources, targets).wait();
       },
       version.memory);
@@ -210,10 +216,9 @@ void KeptTensors::keep(GroupCoordinator& group, std::int64_t step,
     must_plan = s.refreshing->move ? 0 : 1;
   });
   // When all have come, nobody needs the older version any more.
-  detail::agree(
-      group, hash_of_call(step, next.layout),
-      comparison(detail::UserFunction::keep_tensors, group, step, list_of(tensors), failure),
-      maxima);
+  detail::agree(group, hash_of_call(step, next.layout),
+                comparison(detail::UserFunction::keep_tensors, group, step, tensors, failure),
+                maxima);
   if (must_plan == 1) s.refreshing->move.reset();  // some members have kept other tensors meanwhile
   version = std::move(next);
   for (std::size_t t = 0; t < tensors.size(); ++t) {
@@ -262,10 +267,9 @@ TransferPlan KeptTensors::restore(GroupCoordinator& group, std::int64_t step,
   std::int64_t number = s.newest().number;
   std::shared_ptr<const KeptLayout> layout;
   const auto agree_if = [&](const std::exception_ptr& failure) {
-    detail::agree(
-        group, hash_of_call(step, layout),
-        comparison(detail::UserFunction::restore_tensors, group, step, list_of(tensors), failure),
-        {&number, 1});
+    detail::agree(group, hash_of_call(step, layout),
+                  comparison(detail::UserFunction::restore_tensors, group, step, tensors, failure),
+                  {&number, 1});
   };
   agree_if(failure_of([&] {
     check(group, "KeptTensors::restore", tensors);
