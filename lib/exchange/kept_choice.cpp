@@ -160,7 +160,8 @@ KeptChoice choose(GroupCoordinator& group, const KeptVersions& versions, std::in
                        {}};
   std::optional<LostElements> first;
   for (const Candidate& candidate : all) try {
-      return {candidate.version.number, plan_of(candidate, wanted, group.size())};
+      return {candidate.version.number, candidate.layout->hash,
+              plan_of(candidate, wanted, group.size())};
     } catch (const LostElements& lost) {
       if (!first) first = explained(lost, *candidate.layout, step, group.size());
     }

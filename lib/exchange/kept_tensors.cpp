@@ -277,7 +277,7 @@ TransferPlan KeptTensors::restore(GroupCoordinator& group, std::int64_t step,
   }));
   detail::KeptChoice choice = detail::choose(group, s.versions, step, *layout);
   const auto from = std::ranges::find_if(
-      s.versions, [&](const Version& version) { return version.number == choice.number; });
+      s.versions, [&](const Version& version) { return choice.is_of(version); });
   Version& version = s.other(from != s.versions.end() ? *from : s.newest());
   Version next;
   agree_if(failure_of([&] { next = version.with(layout, self); }));

@@ -67,7 +67,12 @@ using KeptVersions = std::array<KeptVersion, 2>;
 /// A version that is restored, and how its elements get to the members.
 struct KeptChoice {
   std::int64_t number;  ///< KeptVersion::number
+  Hash128 layout;  ///< Of its layout. A rank without a place in a mesh may use the same number.
   TransferPlan plan;
+
+  [[nodiscard]] bool is_of(const KeptVersion& version) const {
+    return version.number == number && version.layout->hash == layout;
+  }
 };
 
 /// Chooses a version of a step from which all tensors can be restored. Collective over the group.
