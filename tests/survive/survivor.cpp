@@ -212,7 +212,7 @@ void restore(Mesh& mesh, rankmesh_test::Shards& shards, exchange::KeptTensors& k
 int run(const Arguments& arguments) {
   int self = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &self);
-  if (arguments.kind.starts_with("ask")) std::signal(SIGTERM, [](int) { Mesh::request_stop(); });
+  if (arguments.kind.starts_with("ask")) ::signal(SIGTERM, [](int) { Mesh::request_stop(); });
   const auto is_in = [&](const std::vector<int>& list) {
     return std::ranges::find(list, self) != list.end();
   };
