@@ -15,6 +15,7 @@
 #include "generate.hpp"
 #include "options.hpp"
 #include "progress.hpp"
+#include "survive.hpp"
 #include "trainer.hpp"
 
 namespace {
@@ -86,6 +87,19 @@ Losses train(const Options& options, const Losses& alone, Writer* writer) {
   return losses;
 }
 
+// Trains on a mesh of all ranks, and after a loss on that of the survivors.
+int train_surviving(const Options& options) {
+  Progress progress{options.config.batch * options.config.context};
+  train_surviving(options, [&](Trainer& trainer, Groups& groups, double loss) {
+    const std::int64_t step = trainer.steps();
+    if (groups.world.is_first() && (step == 1 || step % options.every == 0))
+      progress.print(step, loss, 0, trainer.norm());
+    if (!options.checkpoint.empty() && step % options.every == 0)
+      save(options.checkpoint, trainer, groups, layout_now(options, groups.mesh));
+  });
+  return 0;
+}
+
 // Compares with one process. NaN counts as a large difference.
 bool agree(const Losses& losses, const Losses& alone) {
   double most = 0;
@@ -119,6 +133,7 @@ void write(Writer& writer, const Options& options) {
 }
 
 int run(const Options& options) {
+  if (options.survive != 0) return train_surviving(options);
   Losses alone;
   if (options.compare && is_first_rank()) alone = train_alone(options);
   std::optional<Writer> writer;
@@ -142,5 +157,10 @@ int run(const Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return rankmesh::run(argc, argv, [&] { return run(Options{argc, argv}); });
+  // A mesh that survives needs several threads.
+  return rankmesh::run(argc, argv,
+                       [&] {
+                         return run(Options{argc, argv});
+                       },
+                       {.threads = rankmesh::mpi::ThreadLevel::multiple});
 }

@@ -15,6 +15,7 @@ struct Options {
   std::string text = "/usr/share/common-licenses";  ///< a file, or a folder of files
   std::int64_t every = 10;                          ///< steps between two lines and checkpoints
   std::int64_t compare = 0;                         ///< 1: with one process
+  std::int64_t survive = 0;                         ///< 1: goes on when ranks are lost
   std::string checkpoint;  ///< Training continues from this folder if it exists, and writes it.
   std::string curve;       ///< a picture of the losses
   std::string prompt = "The ";
@@ -28,6 +29,7 @@ struct Options {
       "  the training    --steps --batch --microbatch --chunks --zero --rate --text PATH\n"
       "  the output      --every --compare 1 --curve FILE.svg\n"
       "  a checkpoint    --checkpoint FOLDER\n"
+      "  lost ranks      --survive 1\n"
       "  a text          --generate BYTES --writers RANKS --prompt TEXT";
 
   Options() = default;
@@ -44,6 +46,7 @@ struct Options {
                                                             {"--zero", &config.zero},
                                                             {"--every", &every},
                                                             {"--compare", &compare},
+                                                            {"--survive", &survive},
                                                             {"--generate", &generate},
                                                             {"--writers", &writers}};
     const std::map<std::string_view, std::string*> texts{{"--text", &text},

@@ -6,7 +6,11 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <iterator>
+#include <string>
 #include <vector>
+
+#include <rankmesh/exchange/named_tensors.hpp>
 
 #include "adamw.hpp"
 #include "groups.hpp"
@@ -43,7 +47,13 @@ class Replicas {
   /// Returns one of the three.
   virtual Values state(std::int64_t t, int s) = 0;
   virtual void load(std::int64_t t, const State& state) = 0;
+  /// Returns this rank's part of all of them. The places are on the members of the group.
+  using LoadedTensors = std::vector<rankmesh::exchange::LoadedTensor>;
+  virtual LoadedTensors parts() = 0;
+  /// Says that the parts have changed.
+  virtual void changed() {}
   [[nodiscard]] virtual AllocatedBytes bytes() const = 0;
+  [[nodiscard]] Group& group() const { return group_; }
 
  protected:
   /// Returns whether this rank is the first one of those that have these tensors.
@@ -92,6 +102,17 @@ class Copies : public Replicas {
   }
   Values state(std::int64_t t, int s) override { return states_[t][s]; }
   void load(std::int64_t t, const State& state) override { states_[t] = state; }
+  LoadedTensors parts() override {
+    LoadedTensors parts;
+    for (State& state : states_)
+      for (Values& values : state)
+        parts.push_back({std::to_string(parts.size()),
+                         rankmesh::TensorPlacement::parse(
+                             "[" + std::to_string(values.size()) +
+                             "] f64 @ replica=" + std::to_string(group().size()) + " : (_)"),
+                         values});
+    return parts;
+  }
   [[nodiscard]] AllocatedBytes bytes() const override {
     AllocatedBytes sum;
     for (const auto& [w, m, v] : states_)
@@ -132,7 +153,10 @@ class Shards : public Replicas {
   void update(const AdamW& optimizer, std::int64_t step, double scale) override {
     for (std::int64_t b = 0; b < w_.buckets(); ++b)
       optimizer.update(step, scale, w_.mine(b), g_.mine(b), m_.mine(b), v_.mine(b));
-    for (ShardedBuffer* changed : {&w_, &m_, &v_}) changed->changed();
+    changed();
+  }
+  void changed() override {
+    for (ShardedBuffer* buffer : {&w_, &m_, &v_}) buffer->changed();
   }
   Values state(std::int64_t t, int s) override {
     ShardedBuffer& buffer = s == 0 ? w_ : s == 1 ? m_ : v_;
@@ -145,6 +169,12 @@ class Shards : public Replicas {
     w_.load(t, state[0]);
     m_.load(t, state[1]);
     v_.load(t, state[2]);
+  }
+  LoadedTensors parts() override {
+    LoadedTensors parts = w_.loaded("weights");
+    std::ranges::copy(m_.loaded("means"), std::back_inserter(parts));
+    std::ranges::copy(v_.loaded("means of squares"), std::back_inserter(parts));
+    return parts;
   }
   [[nodiscard]] AllocatedBytes bytes() const override {
     return {w_.bytes(), g_.bytes(), m_.bytes() + v_.bytes()};

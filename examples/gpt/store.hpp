@@ -91,6 +91,12 @@ class Store {
     for (int kind = 0; kind < kinds; ++kind)
       if (replicas_[kind]) replicas_[kind]->load(part, of_kind[kind]);
   }
+  /// Calls use(kind, replicas) for the parameters of each kind.
+  template <class Use>
+  void for_each_replicas(Use&& use) {
+    for (int kind = 0; kind < kinds; ++kind)
+      if (replicas_[kind]) use(kind, *replicas_[kind]);
+  }
   /// Sets element i of each parameter p to value(p, i), and its means of AdamW to 0.
   template <class Value>
   void fill(Value&& value) {

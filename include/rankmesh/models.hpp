@@ -9,6 +9,7 @@
 #include "rankmesh/exchange/checkpoint.hpp"
 #include "rankmesh/exchange/control_queue.hpp"
 #include "rankmesh/exchange/expert_dispatcher.hpp"
+#include "rankmesh/exchange/kept_tensors.hpp"
 #include "rankmesh/exchange/lockstep.hpp"
 #include "rankmesh/exchange/message.hpp"
 #include "rankmesh/exchange/redistribution.hpp"

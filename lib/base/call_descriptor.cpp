@@ -35,7 +35,7 @@ std::string ends_of_message(const CallDescriptor& call) {
 }  // namespace
 
 std::string_view detail::to_string(UserFunction function) {
-  constexpr std::array<std::string_view, 18> names{"",
+  constexpr std::array<std::string_view, 20> names{"",
                                                    "all_gather_v",
                                                    "all_to_all_v",
                                                    "gather_v",
@@ -52,7 +52,9 @@ std::string_view detail::to_string(UserFunction function) {
                                                    "ControlQueue",
                                                    "Redistribution",
                                                    "save_checkpoint",
-                                                   "load_checkpoint"};
+                                                   "load_checkpoint",
+                                                   "KeptTensors::keep",
+                                                   "KeptTensors::restore"};
   const auto number = static_cast<std::size_t>(function);
   return number < names.size() ? names[number] : "another function";
 }

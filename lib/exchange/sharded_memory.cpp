@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "detail/sharded_state.hpp"
 #include "rankmesh/device/device_buffer.hpp"
@@ -122,6 +123,43 @@ Buffer ShardedMemory::mine(std::int64_t bucket) {
   s.finish(b);
   s.remember(b);
   return s.share_of(b);
+}
+
+std::pair<std::int64_t, std::int64_t> ShardedMemory::State::elements_of(std::int64_t tensor,
+                                                                        std::int64_t member) {
+  const ShardBucket& bucket = bucket_with(tensor);
+  const auto i = static_cast<std::size_t>(tensor);
+  const std::int64_t begin = bucket.begins[i - bucket.first_tensor];
+  const auto inside = [&](std::int64_t element) {
+    return std::clamp(element - begin, std::int64_t{0}, sizes[i]);
+  };
+  const std::int64_t first = inside(member * bucket.share);
+  return {first, inside((member + 1) * bucket.share) - first};
+}
+
+const TensorPlacement& ShardedMemory::place(std::int64_t tensor) {
+  State& s = state();
+  (void)s.bucket_with(tensor);
+  for (std::int64_t t = std::ssize(s.places); t <= tensor; ++t) {
+    std::vector<std::int64_t> counts;
+    for (std::int64_t m = 0; m < s.group.size(); ++m) counts.push_back(s.elements_of(t, m).second);
+    s.places.push_back(TensorPlacement::parse(fmt::format("[{}] u8 @ part={} : (part:sizes({}))",
+                                                          s.sizes[static_cast<std::size_t>(t)],
+                                                          s.group.size(), fmt::join(counts, ",")))
+                           .as(s.type));
+  }
+  return s.places[static_cast<std::size_t>(tensor)];
+}
+
+Buffer ShardedMemory::part(std::int64_t tensor) {
+  State& s = state();
+  const std::size_t number = (s.bucket_with(tensor), s.bucket_of[static_cast<std::size_t>(tensor)]);
+  const Buffer own = mine(static_cast<std::int64_t>(number));
+  const ShardBucket& bucket = s.buckets[number];
+  const auto [first, count] = s.elements_of(tensor, s.group.rank_in_group().value());
+  const std::int64_t begin =
+      bucket.begins[static_cast<std::size_t>(tensor) - bucket.first_tensor] + first;
+  return own.slice(count == 0 ? 0 : begin - s.first_of(bucket), count);
 }
 
 void ShardedMemory::changed() {

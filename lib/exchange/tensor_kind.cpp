@@ -103,22 +103,35 @@ TensorKind::TensorKind(const TensorTransfer& transfer, Rank rank)
                       message_type(transfer, TransferStep::forward)},
       sum_type{type_of_sum(source.type, target.type)},
       has_sums{!transfer.from.sums().empty()} {
+  if (transfer.copy) {  // a list of elements, not an array
+    source.count += transfer.copy->local_count(rank);
+    source.shape = {source.count};
+  }
   if (!is_convertible(source.type, target.type))
     throw UsageError{fmt::format("{} cannot become {}", name_of(transfer), to_string(target.type)),
                      "convert floats to floats; elements of other types keep their type"};
 }
 
+void TensorKind::check_source(const TensorTransfer& transfer, const TensorSource& given,
+                              MemoryKind kind) const {
+  if (!source.is_met_by(given, kind))
+    check_memory({given.memory, given.strides, given.lengths, transfer, "source", self}, source,
+                 kind);
+}
+
+void TensorKind::check_target(const TensorTransfer& transfer, const TensorTarget& given,
+                              MemoryKind kind) const {
+  if (!target.is_met_by(given, kind))
+    check_memory({given.memory.as_input(), given.strides, given.lengths, transfer, "target", self},
+                 target, kind);
+}
+
 void TensorKind::check(const TensorTransfer& transfer, const TensorSource& given_source,
                        const TensorTarget& given_target, MemoryKind kind) const {
+  check_source(transfer, given_source, kind);
+  check_target(transfer, given_target, kind);
   const ConstBuffer& in = given_source.memory;
   const Buffer& out = given_target.memory;
-  if (!source.is_met_by(given_source, kind))
-    check_memory({in, given_source.strides, given_source.lengths, transfer, "source", self}, source,
-                 kind);
-  if (!target.is_met_by(given_target, kind))
-    check_memory(
-        {out.as_input(), given_target.strides, given_target.lengths, transfer, "target", self},
-        target, kind);
   const std::less<const std::byte*> before;
   if (in.count > 0 && out.count > 0 && before(in.data, out.data + out.bytes()) &&
       before(out.data, in.data + in.bytes()))

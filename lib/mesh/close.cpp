@@ -96,6 +96,10 @@ bool meet_at_close(detail::MeshState& state, bool has_failed, Agreement& agreeme
   if (board.ranks().size() == ranks) {
     WaitPoint point = WaitPoint::of_all(control.comm().size(), "the agreement before " + activity);
     point.may_give_up = [&] { return board.give_up_close(); };
+    point.needed = [&] {
+      return detail::OperationsInFlight::count_of_process() > 0 ? std::vector<int>{}
+                                                                : board.not_closing();
+    };
     board.begin_close(has_failed, balance);
     control.monitor.wait([&] { return board.all_close(); }, point, state.deadline());
     if (const auto slot = board.who_gave_up_close()) {
@@ -146,7 +150,8 @@ bool meet_at_close(detail::MeshState& state, const std::shared_ptr<detail::Conne
   const std::string activity = "close of " + group.name();
   // The identity is the same on all members; the name may differ.
   const std::string key = "close of " + connection.group.identity + group.ranks().to_string();
-  const WaitPoint point = WaitPoint::of(group.ranks(), activity, key);
+  WaitPoint point = WaitPoint::of(group.ranks(), activity, key);
+  point.needed = connection.needed([&] { return connection.guard().collectives->not_left(); }, 0);
   const Deadline deadline = state.deadline();
   // Before all members have left, MPI could match the sum with a collective of the program.
   SumOfMembers sum{balance, connection.comm()};
@@ -304,7 +309,7 @@ void Mesh::close() {
     throw;
   } catch (const Error& error) {
     const bool is_mismatch = dynamic_cast<const MismatchError*>(&error) != nullptr;
-    const bool has_ended = look->failure() != nullptr;
+    const bool has_ended = look->failure() != nullptr || control.board().who_gave_up_close();
     look.reset();
     if (has_ended || !is_mismatch) end_close(state, error);
     for (const auto& connection : state.connections) connection->guard().stay();

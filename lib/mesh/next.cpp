@@ -135,16 +135,18 @@ void Mesh::commit(std::int64_t step) {
   LossWatch& watch = watch_of(state, "commit");
   const detail::CallLock lock{*state.runtime};
   state.control->throw_if_lost();
-  if (step < 0 || step <= watch.step().value_or(-1))
-    throw UsageError{
-        fmt::format("commit of step {} after step {}", step, watch.step().value_or(-1)),
-        "number the steps in ascending order, from 0"};
-  if (!watch.commit(step)) state.control->throw_if_result_of_loss();
+  if (step < 0) throw UsageError{fmt::format("commit of step {}", step), "number the steps from 0"};
   const WaitPoint point =
       WaitPoint::of_all(state.control->comm().size(), fmt::format("the commit of step {}", step));
-  if (watch.spans_nodes())
-    return monitored_barrier(state.control->comm(), state.control->monitor, point,
-                             state.deadline());
+  const auto meet_others = [&] {
+    monitored_barrier(state.control->comm(), state.control->monitor, point, state.deadline());
+  };
+  // A word becomes smaller only when nobody waits for it, and does not say that a rank has gone
+  // back.
+  const bool goes_back = step <= watch.step().value_or(-1);
+  if (goes_back) meet_others();
+  if (!watch.commit(step)) state.control->throw_if_result_of_loss();
+  if (watch.spans_nodes() || goes_back) return meet_others();
   for (detail::FewPolls few{200}; few.next();) {
     if (watch.have_committed(step)) return;
     std::this_thread::yield();

@@ -38,8 +38,9 @@ std::int64_t number_of(const AxisClass& a, const AxisClass& b, std::int64_t inde
   return number;
 }
 
-std::string places_text(const TensorPlacement& place, const std::vector<Rank>& ranks,
-                        std::span<const std::int64_t> index) {
+// @param offset  Returns the place of the element in the memory of a rank.
+template <class Offset>
+std::string places_text(const std::vector<Rank>& ranks, const Offset& offset) {
   constexpr std::size_t most = 16;
   std::vector<std::string> parts;
   for (const Rank rank : ranks) {
@@ -47,10 +48,18 @@ std::string places_text(const TensorPlacement& place, const std::vector<Rank>& r
       parts.push_back(fmt::format("and {} more", ranks.size() - most));
       break;
     }
-    parts.push_back(fmt::format("rank {} (offset {})", rank.value(),
-                                place.local_offset(rank, index).value_or(-1)));
+    parts.push_back(fmt::format("rank {} (offset {})", rank.value(), offset(rank)));
   }
   return parts.empty() ? "no rank" : fmt::format("{}", fmt::join(parts, ", "));
+}
+
+// The ranks that have the element or a partial sum of it.
+std::vector<Rank> all_holders(const PairPlan& pair, const Classes& cell) {
+  std::vector<Rank> all;
+  for (std::int64_t sum = 0; sum < pair.sources().sum_count(); ++sum)
+    std::ranges::copy(pair.holders(cell, sum), std::back_inserter(all));
+  std::ranges::sort(all);
+  return all;
 }
 
 std::string step_text(const Shipment& s, bool has_sums) {
@@ -101,15 +110,22 @@ std::string TransferPlan::explain(std::size_t tensor, std::span<const std::int64
   std::string text = fmt::format("element [{}]", fmt::join(index, ","));
   if (!move.name.empty()) text += " of " + move.name;
   const bool has_sums = !move.from.sums().empty();
-  text += fmt::format(
-      "\n  before: {}{}",
-      has_source ? places_text(move.from, pair.sources().of_all_sums(source), index) : "no rank",
-      has_sums ? fmt::format("; their partial sums along {} are added",
-                             fmt::join(move.from.sums(), ", "))
-               : "");
+  const auto offset_before = [&](Rank rank) {
+    if (const auto own = move.from.local_offset(rank, index)) return *own;
+    return move.from.local_count(rank) + move.copy->local_offset(rank, index).value_or(-1);
+  };
+  text +=
+      fmt::format("\n  before: {}{}",
+                  has_source ? places_text(all_holders(pair, source), offset_before) : "no rank",
+                  has_sums ? fmt::format("; their partial sums along {} are added",
+                                         fmt::join(move.from.sums(), ", "))
+                           : "");
   text += fmt::format(
       "\n  after:  {}",
-      has_target ? places_text(move.to, pair.receivers().of(target, 0), index) : "no rank");
+      has_target
+          ? places_text(pair.receivers().of(target, 0),
+                        [&](Rank rank) { return move.to.local_offset(rank, index).value_or(-1); })
+          : "no rank");
   if (!has_source || !has_target) return text + "\n";
   std::vector<Shipment> found;
   for (std::int64_t sum = 0; sum < pair.sources().sum_count(); ++sum) {

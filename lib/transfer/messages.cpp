@@ -31,8 +31,9 @@ class Messages {
     if (messages_.empty() || messages_.back().peer != peer ||
         messages_.back().step != shipment.step || messages_.back().is_added != shipment.is_added)
       messages_.push_back({peer, shipment.step, shipment.is_added, 0, {}});
-    const bool is_forward = shipment.step == TransferStep::forward;
-    const TensorPlacement::Data& memory = is_forward ? plan_.to() : plan_.from();
+    const auto [memory, offset] = shipment.step == TransferStep::forward
+                                      ? PairPlan::SourcePart{plan_.to(), 0}
+                                      : plan_.part_with(entry.cell->source, shipment.sender);
     memory.shares_of(shipment.sender, holder_);
     plan_.to().shares_of(shipment.receiver, receiver_);
     axes_.clear();
@@ -47,7 +48,9 @@ class Messages {
     }
     TransferMessage& message = messages_.back();
     message.elements += shipment.end - shipment.begin;
+    const std::size_t before = message.blocks.size();
     append_blocks(axes_, shipment.begin, shipment.end, message.blocks);
+    for (std::size_t b = before; b < message.blocks.size(); ++b) message.blocks[b].source += offset;
   }
 
  private:
@@ -99,12 +102,13 @@ std::map<PairPlan::CellKey, PairPlan::CellOfRank> PairPlan::cells_of(Rank rank) 
   // Which holder sends depends on the needs of the other ranks.
   if (!is_plain())
     for (auto& [key, cell] : cells)
-      if (sources_.of(key.first, key.second).size() > 1) cell.targets = targets_of(key.first);
-  if (from_.shares_of(rank, shares)) {
+      if (holders(key.first, key.second).size() > 1) cell.targets = targets_of(key.first);
+  for (const TensorPlacement::Data* place : {&from_, copy_}) {
+    if (place == nullptr || !place->shares_of(rank, shares)) continue;
     std::vector<Classes> classes;
     for (std::size_t a = 0; a < shares.size(); ++a)
-      classes.push_back(from_.shares[a].classes_of[static_cast<std::size_t>(shares[a])]);
-    const std::int64_t sum = sources_.sum_of(rank);
+      classes.push_back(place->shares[a].classes_of[static_cast<std::size_t>(shares[a])]);
+    const std::int64_t sum = place == &from_ ? sources_.sum_of(rank) : 0;
     for_each_combination(classes, [&](const Classes& source) {
       cells[{source, sum}] = {targets_of(source), true};
     });
@@ -123,7 +127,7 @@ TensorTransferOfRank PairPlan::of(Rank rank) const {
       all = shipments(cells.back());
     } else {
       cells.push_back({.source = key.first,
-                       .holders = sources_.of(key.first, 0),
+                       .holders = holders(key.first, 0),
                        .targets = std::move(cell.targets)});
       std::vector<std::int64_t> ahead;
       for (const CellTarget& target : cells.back().targets) {

@@ -26,6 +26,31 @@ void check(const TensorTransfer& tensor) {
     throw UsageError{fmt::format("{} would have partial sums along '{}' after the transfer",
                                  named(tensor), tensor.to.sums().front()),
                      "a transfer adds partial sums: leave sum() out of the place after it"};
+  if (tensor.copy && (!tensor.from.sums().empty() ||
+                      tensor.copy->on(RankSet::range(0, tensor.copy->data().mesh_layout.size())) !=
+                          tensor.from.on(RankSet::range(0, tensor.from.data().mesh_layout.size()))))
+    throw UsageError{fmt::format("the copies of {} at '{}' are not copies of '{}'", named(tensor),
+                                 tensor.copy->to_string(), tensor.from.to_string()),
+                     "use the place before the transfer on other ranks (TensorPlacement::on), "
+                     "without sums"};
+}
+
+void check_receivers(const TensorTransfer& tensor, const std::vector<Rank>& lost) {
+  for (const Rank rank : lost)
+    if (tensor.to.ranks().contains(rank))
+      throw UsageError{fmt::format("{} would be on rank {} after the transfer, which is lost",
+                                   named(tensor), rank.value()),
+                       "describe the place after the transfer on living ranks"};
+}
+
+// Returns the first index that two classes have in common.
+std::int64_t first_common(const AxisClass& a, const AxisClass& b) {
+  std::int64_t first = INT64_MAX;
+  for (const IndexRange& x : a.ranges)
+    for (const IndexRange& y : b.ranges)
+      if (std::max(x.first, y.first) < std::min(x.end(), y.end()))
+        first = std::min(first, std::max(x.first, y.first));
+  return first;
 }
 
 // Divides [0, count) into equal parts for the primary receivers. Each of them forwards its part to
@@ -51,13 +76,18 @@ void add_group(CellPlan& cell, std::size_t target, const std::vector<Rank>& prim
 
 }  // namespace
 
-PairPlan::PairPlan(const TensorTransfer& tensor, const Machine* machine, bool fan_out)
+PairPlan::PairPlan(const TensorTransfer& tensor, const Machine* machine,
+                   const TransferOptions& options)
     : from_{(check(tensor), tensor.from.data())},
       to_{tensor.to.data()},
+      copy_{tensor.copy ? &tensor.copy->data() : nullptr},
+      lost_{options.lost},
       machine_{machine},
-      fan_out_{fan_out && machine != nullptr},
+      fan_out_{options.fan_out && machine != nullptr},
       sources_{from_},
       receivers_{to_} {
+  if (copy_ != nullptr) copies_.emplace(*copy_);
+  check_receivers(tensor, lost_);
   for (std::size_t a = 0; a < from_.shares.size(); ++a) {
     overlaps_.push_back(overlap_of(from_.shares[a], to_.shares[a]));
     if (overlaps_.back().missing >= 0 && to_.elements > 0)
@@ -68,7 +98,61 @@ PairPlan::PairPlan(const TensorTransfer& tensor, const Machine* machine, bool fa
               named(tensor), overlaps_.back().missing, a),
           "let the source have all elements that the target has"};
   }
+  if (!lost_.empty()) require_holders(tensor);
   level();
+}
+
+std::vector<Rank> PairPlan::holders(const Classes& cell, std::int64_t sum) const {
+  std::vector<Rank> all = sources_.of(cell, sum);
+  if (copies_) {
+    const std::vector<Rank> copies = copies_->of(cell, sum);
+    all.insert(all.end(), copies.begin(), copies.end());
+    std::ranges::sort(all);
+    all.erase(std::ranges::unique(all).begin(), all.end());
+  }
+  std::erase_if(all, [&](Rank rank) { return std::ranges::binary_search(lost_, rank); });
+  return all;
+}
+
+PairPlan::SourcePart PairPlan::part_with(const Classes& cell, Rank holder) const {
+  std::vector<std::int64_t> shares;
+  bool has_cell = from_.shares_of(holder, shares);
+  const bool has_part = has_cell;
+  std::int64_t count = 1;
+  for (std::size_t a = 0; has_part && a < shares.size(); ++a) {
+    const auto share = static_cast<std::size_t>(shares[a]);
+    const Classes& own = from_.shares[a].classes_of[share];
+    has_cell = has_cell && std::ranges::find(own, cell[a]) != own.end();
+    count *= from_.shares[a].shares[share].count;
+  }
+  if (has_cell) return {from_, 0};
+  return {*copy_, has_part ? count : 0};
+}
+
+// Throws if all ranks that had some of the elements of the target are lost.
+void PairPlan::require_holders(const TensorTransfer& tensor) const {
+  for_each_source([&](const Classes& source) {
+    const std::vector<CellTarget> targets = targets_of(source);
+    for (std::int64_t sum = 0; !targets.empty() && sum < sources_.sum_count(); ++sum) {
+      if (!holders(source, sum).empty()) continue;
+      std::vector<std::int64_t> index;
+      for (std::size_t a = 0; a < source.size(); ++a)
+        index.push_back(
+            first_common(from_.shares[a].classes[static_cast<std::size_t>(source[a])],
+                         to_.shares[a].classes[static_cast<std::size_t>(targets.front().cell[a])]));
+      std::vector<Rank> had = sources_.of(source, sum);
+      if (copies_) std::ranges::copy(copies_->of(source, sum), std::back_inserter(had));
+      std::ranges::sort(had);
+      std::vector<std::int64_t> ranks;
+      for (const Rank rank : had) ranks.push_back(rank.value());
+      throw LostElements{
+          fmt::format("{}: the element [{}] was on rank{} {}, and no rank has it any "
+                      "more",
+                      named(tensor), fmt::join(index, ","), ranks.size() == 1 ? "" : "s",
+                      fmt::join(ranks, ", ")),
+          "load the tensor from a checkpoint", tensor.name, std::move(index), std::move(had)};
+    }
+  });
 }
 
 std::vector<CellTarget> PairPlan::targets_of(const Classes& source) const {
@@ -91,7 +175,7 @@ CellPlan PairPlan::plan(const Classes& source, std::int64_t sum,
                         std::vector<CellTarget> targets) const {
   CellPlan cell{.source = source,
                 .sum = sum,
-                .holders = sources_.of(source, sum),
+                .holders = holders(source, sum),
                 .holder_nodes = {},
                 .targets = std::move(targets),
                 .settled = {},

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 
@@ -53,6 +54,15 @@ void check_ranks(const TensorPlacement& place) {
                      "use a smaller mesh"};
 }
 
+// The highest rank of a place that is not lost; -1 if there is none.
+std::int64_t highest_of(const TensorPlacement& place, const std::vector<Rank>& lost) {
+  if (lost.empty()) return place.ranks().highest().value();
+  std::int64_t highest = -1;
+  for (const Rank rank : place.ranks().to_vector())
+    if (!std::ranges::binary_search(lost, rank)) highest = std::max(highest, rank.value());
+  return highest;
+}
+
 }  // namespace
 
 TransferPlan plan_transfer(std::vector<TensorTransfer> tensors, const Machine* machine,
@@ -61,27 +71,31 @@ TransferPlan plan_transfer(std::vector<TensorTransfer> tensors, const Machine* m
   data->tensors = std::move(tensors);
   if (machine != nullptr) data->machine = *machine;
   data->options = options;
+  std::ranges::sort(data->options.lost);
   data->kinds.reserve(data->tensors.size());
 
   Numbering places;
-  std::unordered_map<std::uint64_t, std::uint32_t> kinds;  // by the numbers of both places
+  using Places = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>;
+  std::map<Places, std::uint32_t> kinds;  // by the numbers of the places
   for (const TensorTransfer& tensor : data->tensors) {
-    const std::uint64_t key = std::uint64_t{places.of(tensor.from)} << 32 | places.of(tensor.to);
+    const Places key{places.of(tensor.from), places.of(tensor.to),
+                     tensor.copy ? 1 + places.of(*tensor.copy) : 0};
     const auto [kind, is_new] =
         kinds.try_emplace(key, static_cast<std::uint32_t>(data->first_of_kind.size()));
     if (is_new) {
       check_ranks(tensor.from);
       check_ranks(tensor.to);
       check_size(tensor);
-      for (const TensorPlacement* place : {&tensor.from, &tensor.to})
-        data->world_size = std::max(data->world_size, place->ranks().highest().value() + 1);
+      for (const TensorPlacement* place :
+           {&tensor.from, &tensor.to, tensor.copy ? &*tensor.copy : &tensor.from})
+        data->world_size = std::max(data->world_size, highest_of(*place, data->options.lost) + 1);
       if (machine != nullptr && data->world_size > machine->slot_count())
         throw UsageError{fmt::format("the transfer has rank {}, but the machine has {} slots",
                                      data->world_size - 1, machine->slot_count()),
                          "describe a machine with a slot for every rank"};
       data->first_of_kind.push_back(data->kinds.size());
       data->count_of_kind.push_back(0);
-      data->pairs.emplace_back(tensor, data->machine ? &*data->machine : nullptr, options.fan_out);
+      data->pairs.emplace_back(tensor, data->machine ? &*data->machine : nullptr, data->options);
     }
     data->kinds.push_back(kind->second);
     ++data->count_of_kind[kind->second];
@@ -137,6 +151,7 @@ std::vector<TransferPeer> TransferPlan::peers(Rank rank) const {
 
 Hash128 TransferPlan::digest() const {
   std::string text = fmt::format("rankmesh.transfer/1\nfan_out {}\n", data_->options.fan_out);
+  for (const Rank rank : data_->options.lost) text += fmt::format("lost {}\n", rank.value());
   if (data_->machine) {
     std::int64_t first = 0;  // of the ranks on one node
     const auto node = [&](std::int64_t rank) {
@@ -149,8 +164,11 @@ Hash128 TransferPlan::digest() const {
       }
   }
   for (const std::size_t first : data_->first_of_kind)
-    text += fmt::format("move {} > {}\n", data_->tensors[first].from.to_string(),
-                        data_->tensors[first].to.to_string());
+    text += fmt::format("move {} > {}{}\n", data_->tensors[first].from.to_string(),
+                        data_->tensors[first].to.to_string(),
+                        data_->tensors[first].copy
+                            ? " copied " + data_->tensors[first].copy->to_string()
+                            : std::string{});
   for (std::size_t t = 0; t < data_->tensors.size(); ++t) {
     text += std::to_string(data_->kinds[t]);
     text += ' ';

@@ -35,7 +35,7 @@ bool has_several_cells(const TensorPlacement::Data& place) {
 // repeated with the loads of all other choices, until no choice changes. Each step lowers the sum
 // of the squared loads. At the minimum of this sum, the greatest load is as small as possible.
 void PairPlan::level() {
-  if (!has_several_cells(from_)) return;
+  if (!has_several_cells(from_) && copy_ == nullptr) return;
   constexpr std::size_t most_cells = std::size_t{1} << 20;
   constexpr int most_passes = 100;
   std::size_t count = 1;

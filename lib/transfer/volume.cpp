@@ -142,6 +142,7 @@ TransferVolume TransferPlan::volume(std::span<const TransferFlow> flows) const {
       std::int64_t needed = 0;
       for (const detail::SenderChoice& choice : cell.choices) needed += choice.elements;
       first_step += needed * size * count;
+      if (cell.holders.empty()) return;  // they are lost, and nobody needs the elements
       for (const Rank holder : cell.holders) holders.insert(holder.value());
       volume.least_most_sent_bytes = std::max(
           volume.least_most_sent_bytes,

@@ -108,8 +108,10 @@ void ShmTransport::give_up(const Error& why) {
 
 bool ShmTransport::have_all_left() {
   if (!has_thrown_) throw_if_ended();
-  return engine_.have_all_left();
+  return engine_.not_left().empty();
 }
+
+std::vector<std::int64_t> ShmTransport::not_left() const { return engine_.not_left(); }
 
 void ShmTransport::compare_at_close() {
   if (!has_thrown_ && !engine_.compare_at_close()) end_early();

@@ -122,7 +122,15 @@ void NodeBoard::begin_close(bool has_failed, std::uint64_t balance) {
   ++closes_;
   header_of(memory_).balance += balance - std::exchange(balance_, balance);
   if (has_failed) header_of(memory_).failed_close = closes_;
+  own_.closes = closes_;
   ++header_of(memory_).closings;  // last: whoever sees it sees the failure
+}
+
+std::vector<int> NodeBoard::not_closing() const {
+  std::vector<int> ranks;
+  for (std::size_t slot = 0; slot < ranks_.size(); ++slot)
+    if (area(slot).closes < closes_) ranks.push_back(static_cast<int>(ranks_[slot].value()));
+  return ranks;
 }
 
 std::uint64_t NodeBoard::balance_of_all() const { return header_of(memory_).balance; }

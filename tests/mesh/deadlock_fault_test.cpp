@@ -106,6 +106,32 @@ TEST_CASE("a rank that does not create a group, and the same with Work::wait") {
   }
 }
 
+TEST_CASE("meshes that are closed in different orders") {
+  NEEDS_RANKS(2);
+  Mesh& first = kept_mesh("tp=auto");
+  Mesh& second = kept_mesh("dp=auto");
+  const bool is_last = rank() == last();
+  check_deadlock({"close of the mesh, for rank ", "close of the mesh (in another mesh), for rank "},
+                 [&] {
+                   (is_last ? second : first).close();
+                   (is_last ? first : second).close();
+                 });
+}
+
+TEST_CASE("groups that are closed in different orders") {
+  NEEDS_RANKS(2);
+  Mesh& mesh = kept_mesh("tp=auto");
+  std::vector<Rank> everybody;
+  for (int r = 0; r < size(); ++r) everybody.emplace_back(r);
+  const auto first = mesh.new_group(everybody, "first");
+  const auto second = mesh.new_group(everybody, "second");
+  const bool is_last = rank() == last();
+  check_deadlock({"close of first, for rank ", "close of second, for rank "}, [&] {
+    mesh.close(is_last ? second : first);
+    mesh.close(is_last ? first : second);
+  });
+}
+
 TEST_CASE("slow ranks and operations in flight are no deadlock") {
   const Watchdog watchdog{100, "legal programs with slow ranks"};
   Mesh mesh{MPI_COMM_WORLD, size() % 2 == 0 ? "dp=auto,tp=2 | ep=auto" : "dp=auto,tp=1 | ep=auto"};

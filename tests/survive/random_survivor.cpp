@@ -28,10 +28,12 @@
 #include "rankmesh/rankmesh.hpp"
 #include "rankmesh/run.hpp"
 #include "rankmesh/transfer/plan.hpp"
+#include "shards.hpp"
 
 namespace {
 
 using namespace rankmesh;
+using rankmesh_test::Shards;
 
 // Lines of different ranks must not be mixed.
 template <class... Arguments>
@@ -57,13 +59,13 @@ std::vector<std::string> split(const std::string& text, char separator) {
 // How this rank dies: RANK:WAY:PLACE:STEP:MICROSECONDS.
 struct Death {
   std::string way;
-  std::string place;  // a step, or open, revocation, next, close, finalise
+  std::string place;  // a step or its keep, or open, revocation, next, restore, close, finalise
   std::int64_t step = 0;
   std::chrono::microseconds delay{};
 
   // Dies if this is the place: at once by exit and exception, else after a while, in any function.
   void come_to(std::string_view here, std::int64_t now = 0) {
-    if (way.empty() || here != place || (here == "step" && step != now)) return;
+    if (way.empty() || here != place || ((here == "step" || here == "keep") && step != now)) return;
     const std::string how = std::exchange(way, {});
     if (how == "exit") std::exit(3);
     if (how == "exception") throw std::runtime_error{"a mistake of the program"};
@@ -214,6 +216,7 @@ int program(Arguments& arguments) {
   std::map<std::int64_t, std::int64_t> state{{-1, 1}};  // after each step
   std::vector<int> members;                             // of the mesh, as ranks of the job
   std::optional<Mesh> mesh;
+  exchange::KeptTensors kept;
   int generation = 0;  // how many meshes there were before
   bool is_lost = false;
   while (true) {
@@ -237,12 +240,27 @@ int program(Arguments& arguments) {
       (*mesh)["world"].all_gather(std::span<const int>{&self, 1}, std::span{now});
       members = now;
       say("mesh {} of {} from {}", text_of(members), self, mesh->step().value_or(-1));
+      Shards shards{*mesh};
+      shards.fill(state.at(-1));
+      if (const auto step = mesh->step()) {
+        death.come_to("restore");
+        const std::string missing = shards.restore(kept, *step);
+        if (!missing.empty()) say("missing {}", missing);
+        std::int64_t is_missing = missing.empty() ? 0 : 1;
+        (*mesh)["world"].all_reduce(is_missing, ReduceOp::max);
+        if (is_missing != 0) shards.fill(state.at(*step));  // as from a checkpoint
+        require(shards.hold(state.at(*step)), "an element that is restored");
+      }
       for (std::int64_t step = mesh->step().value_or(-1) + 1; step < steps; ++step) {
         death.come_to("step", step);
         work.run(arguments.kinds[static_cast<std::size_t>(step)], step);
         const std::int64_t before = state.at(step - 1);
         require(work.sum_of(before) == before * mesh->size(), "the state");
         state[step] = (before * 31 + step * 7 + mesh->size()) % 1'000'003;
+        shards.add(state[step] - before);
+        require(shards.hold(state[step]), "an element that was kept");
+        death.come_to("keep", step);
+        shards.keep(kept, step);
         mesh->commit(step);
       }
       death.come_to("close");

@@ -23,6 +23,7 @@
 #include <fmt/ranges.h>
 
 #include "rankmesh/rankmesh.hpp"
+#include "shards.hpp"
 
 namespace {
 
@@ -146,6 +147,16 @@ class Steps {
   std::optional<Mesh> second_;
 };
 
+void restore(Mesh& mesh, rankmesh_test::Shards& shards, exchange::KeptTensors& kept,
+             std::int64_t step) {
+  const std::string missing = shards.restore(kept, step);
+  int is_missing = missing.empty() ? 0 : 1;
+  if (is_missing != 0) fmt::print("missing {}\n", missing);
+  mesh["world"].all_reduce(is_missing, ReduceOp::max);
+  if (is_missing != 0) shards.fill(step);  // as from a checkpoint
+  require(shards.hold(step), "an element that is restored");
+}
+
 int run(const Arguments& arguments) {
   int self = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &self);
@@ -167,6 +178,7 @@ int run(const Arguments& arguments) {
   std::optional<Mesh> mesh{std::in_place, world, std::string_view{arguments.mesh}, options};
   MPI_Comm of_program = MPI_COMM_NULL;
   MPI_Comm_dup(world, &of_program);
+  exchange::KeptTensors kept;
   int losses = 0;
   bool is_lost = false;
   while (true) {
@@ -179,12 +191,17 @@ int run(const Arguments& arguments) {
       }
       Steps work{*mesh, arguments.kind, losses == 0 ? of_program : MPI_COMM_NULL};
       const std::int64_t first = mesh->step().value_or(-1) + 1;
+      rankmesh_test::Shards shards{*mesh};
+      shards.fill(-1);
+      if (first > 0) restore(*mesh, shards, kept, first - 1);
       const bool dies = losses == 0 && is_in(arguments.first);
       for (std::int64_t step = first; step < first + steps; ++step) {
         if (dies && step == step_of_death && arguments.kind != "close" &&
             arguments.kind != "commit")
           die(arguments.kind);
         work.step();
+        shards.add(1);
+        shards.keep(kept, step);
         if (dies && step == step_of_death && arguments.kind == "commit") die();
         // Some ranks have said that they have completed the step, and others have not.
         if (arguments.kind == "commit" && losses == 0 && step == step_of_death && self % 2 != 0)

@@ -8,9 +8,10 @@
 #include <map>
 #include <queue>
 #include <set>
+#include <span>
 #include <vector>
 
-#include "rankmesh/transfer/placement.hpp"
+#include "rankmesh/transfer/plan.hpp"
 
 namespace rankmesh_test {
 
@@ -63,32 +64,40 @@ class Network {
   std::vector<std::vector<std::size_t>> edges_of_;
 };
 
+/// Returns the ranks that have an element before a transfer, in ascending order.
+inline std::vector<std::int64_t> holders_of(const rankmesh::TensorTransfer& move,
+                                            std::span<const std::int64_t> index,
+                                            const std::vector<rankmesh::Rank>& lost) {
+  std::set<std::int64_t> holders;
+  for (const rankmesh::TensorPlacement& place : {move.from, move.copy.value_or(move.from)})
+    for (const rankmesh::Rank rank : place.ranks().to_vector())
+      if (place.local_offset(rank, index) && std::ranges::find(lost, rank) == lost.end())
+        holders.insert(rank.value());
+  return {holders.begin(), holders.end()};
+}
+
 /// The needs, by the set of ranks that can meet them.
 inline std::map<std::vector<std::int64_t>, std::int64_t> needs_of(
-    const rankmesh::TensorPlacement& from, const rankmesh::TensorPlacement& to) {
+    const rankmesh::TensorTransfer& move, const std::vector<rankmesh::Rank>& lost) {
   std::map<std::vector<std::int64_t>, std::int64_t> needs;
-  std::vector<std::int64_t> index(from.shape().size(), 0);
-  const auto sources = from.ranks().to_vector();
-  const auto targets = to.ranks().to_vector();
-  for (std::int64_t number = 0; number < from.element_count(); ++number) {
+  std::vector<std::int64_t> index(move.from.shape().size(), 0);
+  const auto targets = move.to.ranks().to_vector();
+  for (std::int64_t number = 0; number < move.from.element_count(); ++number) {
     std::int64_t rest = number;
-    for (std::size_t a = index.size(); a-- > 0; rest /= from.shape()[a])
-      index[a] = rest % from.shape()[a];
-    std::vector<std::int64_t> holders;
-    for (const rankmesh::Rank rank : sources)
-      if (from.local_offset(rank, index)) holders.push_back(rank.value());
-    std::ranges::sort(holders);
+    for (std::size_t a = index.size(); a-- > 0; rest /= move.from.shape()[a])
+      index[a] = rest % move.from.shape()[a];
+    const std::vector<std::int64_t> holders = holders_of(move, index, lost);
     for (const rankmesh::Rank rank : targets)
-      if (to.local_offset(rank, index) && !std::ranges::binary_search(holders, rank.value()))
+      if (move.to.local_offset(rank, index) && !std::ranges::binary_search(holders, rank.value()))
         ++needs[holders];
   }
   return needs;
 }
 
 /// The least number of elements that the busiest rank sends.
-inline std::int64_t least_most_sent(const rankmesh::TensorPlacement& from,
-                                    const rankmesh::TensorPlacement& to) {
-  const auto needs = needs_of(from, to);
+inline std::int64_t least_most_sent(const rankmesh::TensorTransfer& move,
+                                    const std::vector<rankmesh::Rank>& lost = {}) {
+  const auto needs = needs_of(move, lost);
   std::int64_t all = 0;
   std::set<std::int64_t> ranks;
   for (const auto& [holders, count] : needs) {

@@ -104,7 +104,7 @@ TEST_CASE("the busiest sender compared with the greatest flow") {
     CAPTURE(from);
     CAPTURE(pair.to.to_string());
     const std::int64_t sent = plan_transfer(pair.from, pair.to).volume().most_sent_bytes / 4;
-    const std::int64_t least = rankmesh_test::least_most_sent(pair.from, pair.to);
+    const std::int64_t least = rankmesh_test::least_most_sent({pair.from, pair.to});
     REQUIRE(sent >= least);
     const bool is_even =
         from.find('+') == std::string::npos && from.find("lists") == std::string::npos;

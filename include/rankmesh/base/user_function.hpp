@@ -30,6 +30,8 @@ enum class UserFunction : std::uint8_t {
   redistribution,
   save_checkpoint,
   load_checkpoint,
+  keep_tensors,
+  restore_tensors,
 };
 
 /// Returns the name in the words of the program.

@@ -10,10 +10,9 @@
 
 #include "rankmesh/base/data_type.hpp"
 #include "rankmesh/base/error.hpp"
-#include "rankmesh/exchange/redistribution.hpp"
+#include "rankmesh/exchange/named_tensors.hpp"
 #include "rankmesh/export.hpp"
 #include "rankmesh/group/coordinator.hpp"
-#include "rankmesh/transfer/placement.hpp"
 
 namespace rankmesh::exchange {
 
@@ -22,20 +21,6 @@ namespace rankmesh::exchange {
 class RANKMESH_API FileError : public Error {
  public:
   using Error::Error;  ///< Creates an error from its text and a hint, which may be empty.
-};
-
-/// A tensor that is saved.
-struct SavedTensor {
-  std::string name;       ///< The name in the file. No two tensors have the same name.
-  TensorPlacement place;  ///< Where its elements are. Partial sums are added up.
-  TensorSource source{};  ///< This rank's part.
-};
-
-/// A tensor that is loaded.
-struct LoadedTensor {
-  std::string name;       ///< The name in the file.
-  TensorPlacement place;  ///< Where its elements go. Its type may differ from the type in the file.
-  TensorTarget target{};  ///< This rank's part.
 };
 
 /// The options of a checkpoint. They must be the same on all ranks.

@@ -8,12 +8,14 @@
 #include <initializer_list>
 #include <ranges>
 #include <span>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "rankmesh/base/memory.hpp"
 #include "rankmesh/exchange/detail/sharded_memory.hpp"
+#include "rankmesh/exchange/named_tensors.hpp"
 #include "rankmesh/group/coordinator.hpp"
 #include "rankmesh/group/detail/no_group.hpp"
 #include "rankmesh/transport/blocks.hpp"
@@ -165,6 +167,31 @@ class ShardedBuffer {
   /// Afterwards, local() begins with zeros again. Collective over the group; does not block.
   /// @throws UsageError if the tensor has been reduced and other tensors of its bucket have not.
   void reduce(std::int64_t tensor) { memory_.reduce(tensor); }
+
+  /// Returns this member's parts of all tensors, for save_checkpoint() and KeptTensors::keep(). The
+  /// places are on the members of the group. Waits as mine() does; the memory is valid until the
+  /// next operation on the buffer. Collective over the group; does not communicate.
+  /// @param name  The tensors are called `NAME.0`, `NAME.1`, and so on.
+  [[nodiscard]] std::vector<SavedTensor> saved(const std::string& name) {
+    std::vector<SavedTensor> tensors;
+    for (std::int64_t t = 0; t < this->tensors(); ++t) {
+      auto& tensor =
+          tensors.emplace_back(SavedTensor{name + "." + std::to_string(t), memory_.place(t)});
+      tensor.source.memory = memory_.part(t).as_input();
+    }
+    return tensors;
+  }
+  /// Returns the same parts, for load_checkpoint() and KeptTensors::restore(). Call changed()
+  /// afterwards.
+  [[nodiscard]] std::vector<LoadedTensor> loaded(const std::string& name) {
+    std::vector<LoadedTensor> tensors;
+    for (std::int64_t t = 0; t < this->tensors(); ++t) {
+      auto& tensor =
+          tensors.emplace_back(LoadedTensor{name + "." + std::to_string(t), memory_.place(t)});
+      tensor.target.memory = memory_.part(t);
+    }
+    return tensors;
+  }
 
   /// Waits for all operations in flight. On host memory, blocks. On device memory, makes the stream
   /// wait.

@@ -307,8 +307,9 @@ class RANKMESH_API Mesh : public MeshNearMisses {
   /// this function (LostRanks::step()). A rank must be able to return to the step that it commits,
   /// and until this function returns also to the step before. Collective over the mesh; blocks.
   /// Inside a node it needs no message.
-  /// @param step  At least 0, and more than in the last call. The same on every rank.
-  /// @throws UsageError if the mesh has no option `survive`, or if the step is too small.
+  /// @param step  At least 0, and more than in the last call, unless all ranks have gone back to an
+  ///              earlier step, such as that of a checkpoint. The same on every rank.
+  /// @throws UsageError if the mesh has no option `survive`, or if the step is negative.
   /// @throws LostRanks if ranks are lost. The step may then be committed or not: see
   /// LostRanks::step().
   /// @throws TimeoutError if some ranks do not commit a step.

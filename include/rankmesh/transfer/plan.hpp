@@ -4,11 +4,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "rankmesh/base/error.hpp"
 #include "rankmesh/base/hash.hpp"
 #include "rankmesh/base/index.hpp"
 #include "rankmesh/export.hpp"
@@ -24,6 +26,32 @@ struct TensorTransfer {
   /// elements are converted.
   TensorPlacement to;
   std::string name{};  ///< The name that reports and errors use; may be empty.
+  /// A second place of the same elements, or nothing: `from` on other ranks (TensorPlacement::on).
+  /// The source of a rank then holds its elements of `from`, followed by those of `copy`.
+  std::optional<TensorPlacement> copy{};
+};
+
+/// Reports elements that no rank has any more, because all ranks that had them are lost.
+class RANKMESH_API LostElements : public Error {
+ public:
+  /// Creates an error that says which element was on which ranks.
+  LostElements(std::string message, std::string hint, std::string tensor,
+               std::vector<std::int64_t> index, std::vector<Rank> holders)
+      : Error{std::move(message), std::move(hint)},
+        tensor_{std::move(tensor)},
+        index_{std::move(index)},
+        holders_{std::move(holders)} {}
+  /// Returns the name of the tensor.
+  [[nodiscard]] const std::string& tensor() const noexcept { return tensor_; }
+  /// Returns the first such element: one index per axis.
+  [[nodiscard]] const std::vector<std::int64_t>& index() const noexcept { return index_; }
+  /// Returns the ranks that had it, in ascending order.
+  [[nodiscard]] const std::vector<Rank>& holders() const noexcept { return holders_; }
+
+ private:
+  std::string tensor_;
+  std::vector<std::int64_t> index_;
+  std::vector<Rank> holders_;
 };
 
 /// The steps of a transfer. A step begins on a rank when the rank has received all messages of the
@@ -155,6 +183,9 @@ struct TransferOptions {
   /// With a machine: elements that several ranks of a node need, and that no rank of the node has,
   /// enter the node once. Each of these ranks receives a part, and forwards it to the others.
   bool fan_out = true;
+  /// Ranks that are lost: they send nothing, whatever they have had. Give them numbers that no rank
+  /// of the group has; TensorPlacement::on changes the numbers of a place.
+  std::vector<Rank> lost{};
 };
 
 /// Says which rank sends which elements to which rank. Every rank computes the same plan from the
@@ -168,7 +199,8 @@ class RANKMESH_API TransferPlan {
  public:
   /// Returns the tensors.
   [[nodiscard]] const std::vector<TensorTransfer>& tensors() const;
-  /// Returns the number of ranks that the world must have at least: the highest rank, plus 1.
+  /// Returns the number of ranks that the world must have at least: the highest rank that is not
+  /// lost, plus 1.
   [[nodiscard]] std::int64_t world_size() const;
   /// Computes the part of one rank. The result refers to this plan, and must not be used after the
   /// last copy of the plan has been destroyed.
@@ -203,7 +235,8 @@ class RANKMESH_API TransferPlan {
 /// Plans the move of one tensor.
 /// @param machine  the machine, or null. Rank r is in slot r.
 /// @throws UsageError if the shapes differ, if an element of the target has no source, if the
-/// target has sums, or if the machine has fewer slots than the plan has ranks.
+/// target has sums or a lost rank, or if the machine has fewer slots than the plan has ranks.
+/// @throws LostElements if all ranks that had an element of the target are lost.
 RANKMESH_API TransferPlan plan_transfer(const TensorPlacement& from, const TensorPlacement& to,
                                         const Machine* machine = nullptr,
                                         const TransferOptions& options = {});

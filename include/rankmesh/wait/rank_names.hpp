@@ -28,6 +28,8 @@ class RANKMESH_API RankNames {
 
   /// Returns an object that describes the ranks of the whole mesh.
   [[nodiscard]] RankNames of_mesh() const { return RankNames{plan_}; }
+  /// Returns the plan of the mesh, or null.
+  [[nodiscard]] const MeshPlan* plan() const { return plan_.get(); }
   /// Returns the number in the mesh of a rank of the communicator.
   [[nodiscard]] Rank in_mesh(Rank rank) const;
 

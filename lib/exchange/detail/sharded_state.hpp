@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "rankmesh/exchange/detail/sharded_memory.hpp"
@@ -68,7 +69,8 @@ struct ShardedMemory::State {
   ShardedBufferOptions options;
   std::vector<std::int64_t> sizes;  // of the tensors
   std::vector<ShardBucket> buckets{};
-  std::vector<std::size_t> bucket_of{};  // for each tensor
+  std::vector<std::size_t> bucket_of{};   // for each tensor
+  std::vector<TensorPlacement> places{};  // of the tensors; empty until place() is called
   // Memory of 1 + prefetch buckets, and of more if the program needs more at the same time.
   std::vector<std::shared_ptr<Tensor>> spare{};
   std::int64_t slots = 0;
@@ -81,6 +83,9 @@ struct ShardedMemory::State {
   /// Returns the bucket of a tensor.
   /// @throws UsageError if there is no such tensor.
   ShardBucket& bucket_with(std::int64_t tensor);
+  /// Returns the elements of a tensor that a member has: the first of them, and their number.
+  [[nodiscard]] std::pair<std::int64_t, std::int64_t> elements_of(std::int64_t tensor,
+                                                                  std::int64_t member);
   /// Returns the elements of a tensor in the whole memory of its bucket.
   [[nodiscard]] Buffer part(std::int64_t tensor);
   /// Returns this member's part of a bucket. Does not wait.

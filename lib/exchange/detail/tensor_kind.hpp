@@ -38,6 +38,12 @@ struct TensorKind {
   void check(const TensorTransfer& transfer, const TensorSource& given_source,
              const TensorTarget& given_target, MemoryKind kind) const;
 
+  /// Does the same for one of the two.
+  void check_source(const TensorTransfer& transfer, const TensorSource& given,
+                    MemoryKind kind) const;
+  void check_target(const TensorTransfer& transfer, const TensorTarget& given,
+                    MemoryKind kind) const;
+
   /// Returns what the memory from which elements are sent in a step must be.
   [[nodiscard]] const NeededMemory& sender(TransferStep step) const {
     return step == TransferStep::forward ? target : source;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -53,21 +54,15 @@ struct CellPlan {
 /// Plans one pair of places. The arguments must exist as long as the plan.
 class PairPlan {
  public:
-  /// @throws UsageError if the two places do not fit.
-  PairPlan(const TensorTransfer& tensor, const Machine* machine, bool fan_out);
+  /// @throws UsageError if the places do not fit, LostElements if elements are lost.
+  PairPlan(const TensorTransfer& tensor, const Machine* machine, const TransferOptions& options);
 
   /// Returns the messages of a rank.
   [[nodiscard]] TensorTransferOfRank of(Rank rank) const;
   /// Calls `take(cell)` for every cell and every partial sum.
   template <class Take>
   void for_each_cell(Take&& take) const {
-    std::vector<Classes> all;
-    for (const AxisShares& axis : from_.shares) {
-      all.emplace_back();
-      for (std::size_t c = 0; c < axis.classes.size(); ++c)
-        all.back().push_back(static_cast<std::int64_t>(c));
-    }
-    for_each_combination(all, [&](const Classes& source) {
+    for_each_source([&](const Classes& source) {
       const auto targets = targets_of(source);
       for (std::int64_t sum = 0; sum < sources_.sum_count(); ++sum)
         take(plan(source, sum, targets));
@@ -85,6 +80,15 @@ class PairPlan {
   [[nodiscard]] const TensorPlacement::Data& to() const { return to_; }
   [[nodiscard]] const CellRanks& sources() const { return sources_; }
   [[nodiscard]] const CellRanks& receivers() const { return receivers_; }
+  /// Returns the ranks that have a cell or a copy of it, in ascending order, without the lost ones.
+  [[nodiscard]] std::vector<Rank> holders(const Classes& cell, std::int64_t sum) const;
+  /// The elements of a rank in one place, and the number of elements before them in its source.
+  struct SourcePart {
+    const TensorPlacement::Data& place;
+    std::int64_t offset;
+  };
+  /// Returns where a holder has a cell.
+  [[nodiscard]] SourcePart part_with(const Classes& cell, Rank holder) const;
   /// Returns the indices of an axis that two classes have in common, or null if there are none.
   [[nodiscard]] const CommonIndices* find_common(std::size_t axis, std::int64_t source,
                                                  std::int64_t target) const;
@@ -115,6 +119,18 @@ class PairPlan {
   /// @param ahead  for each target, the number of lower ranks that have it.
   [[nodiscard]] std::vector<Shipment> stripes(const CellPlan& cell, Rank receiver,
                                               std::span<const std::int64_t> ahead) const;
+  /// Calls `take(cell)` for every cell before the transfer.
+  template <class Take>
+  void for_each_source(Take&& take) const {
+    std::vector<Classes> all;
+    for (const AxisShares& axis : from_.shares) {
+      all.emplace_back();
+      for (std::size_t c = 0; c < axis.classes.size(); ++c)
+        all.back().push_back(static_cast<std::int64_t>(c));
+    }
+    for_each_combination(all, std::forward<Take>(take));
+  }
+  void require_holders(const TensorTransfer& tensor) const;
   void add_needs(CellPlan& cell, std::size_t target) const;
   void add_needs_of_sum(CellPlan& cell, std::size_t target) const;
   void add_choices(CellPlan& cell) const;
@@ -123,9 +139,12 @@ class PairPlan {
 
   const TensorPlacement::Data& from_;
   const TensorPlacement::Data& to_;
+  const TensorPlacement::Data* copy_;  // null if there are no copies
+  const std::vector<Rank>& lost_;      // ascending
   const Machine* machine_;
   bool fan_out_;
   CellRanks sources_, receivers_;
+  std::optional<CellRanks> copies_;
   std::vector<AxisOverlap> overlaps_;
   // The elements for each sender of each choice. Empty if no rank has several cells. In this case
   // each cell is levelled separately.

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/transport/call.hpp"
@@ -78,6 +79,8 @@ class CallGuard {
   /// MPI could match a new collective on the group's communicator with that one. Local.
   /// @throws the error that throw_if_ended() throws.
   virtual bool have_all_left() { return true; }
+  /// Returns the members that have not called leave(), as far as the guard knows. Local.
+  [[nodiscard]] virtual std::vector<std::int64_t> not_left() const { return {}; }
   /// Reverses leave(): the group stays open. Local.
   virtual void stay() = 0;
   /// Compares the calls of all members after all of them have called leave(). Local.

@@ -112,6 +112,7 @@ class RANKMESH_API ShmTransport final : public RoutedTransport, public detail::C
   }
   void leave(std::string_view why) override { engine_.leave(why); }
   bool have_all_left() override;
+  [[nodiscard]] std::vector<std::int64_t> not_left() const override;
   void stay() override { engine_.stay(); }
   void compare_at_close() override;
 

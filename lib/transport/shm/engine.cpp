@@ -237,10 +237,12 @@ std::uint64_t Engine::brought_by_all() const {
   return sum;
 }
 
-bool Engine::have_all_left() const {
-  return std::ranges::all_of(group_.areas, [](const Area& area) {
-    return area.presence().closed_after.load(std::memory_order_acquire) != 0;
-  });
+std::vector<std::int64_t> Engine::not_left() const {
+  std::vector<std::int64_t> members;
+  for (std::size_t k = 0; k < group_.size; ++k)
+    if (group_.areas[k].presence().closed_after.load(std::memory_order_acquire) == 0)
+      members.push_back(static_cast<std::int64_t>(k));
+  return members;
 }
 
 bool Engine::compare_at_close() {

@@ -173,8 +173,8 @@ class Engine {
   /// See CallGuard.
   void bring(std::uint64_t number) { group_.areas[group_.self].presence().brought = number; }
   [[nodiscard]] std::uint64_t brought_by_all() const;
-  /// Returns whether all members have called leave().
-  [[nodiscard]] bool have_all_left() const;
+  /// Returns the members that have not called leave().
+  [[nodiscard]] std::vector<std::int64_t> not_left() const;
   /// Reverses leave().
   void stay() {
     group_.areas[group_.self].presence().closed_after.store(0, std::memory_order_release);

@@ -65,6 +65,8 @@ class RANKMESH_API NodeBoard {
   /// Returns whether all ranks have called begin_close() as often as this one, or one of them has
   /// given up.
   [[nodiscard]] bool all_close() const;
+  /// Returns the ranks that have not called begin_close() as often as this one.
+  [[nodiscard]] std::vector<int> not_closing() const;
   /// Tells the others, now and when they come later, that this rank has stopped waiting for them.
   /// Returns false if all have come meanwhile: then the close goes on.
   [[nodiscard]] bool give_up_close();

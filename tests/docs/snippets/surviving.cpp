@@ -1,25 +1,58 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Around the snippet of docs/surviving.md. tests/survive has the jobs in which ranks die.
+// Around the snippets of docs/surviving.md. tests/survive has the jobs in which ranks die.
+#include <rankmesh/exchange/kept_tensors.hpp>
+#include <rankmesh/exchange/sharded_buffer.hpp>
 #include <rankmesh/rankmesh.hpp>
 
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "support/checks.hpp"
 #include "support/mpi_world.hpp"
 
 TEST_CASE("surviving: the loop") {
   const std::int64_t steps = 3;
-  int restored = 0, kept = 0;
-  const auto restore = [&](rankmesh::Mesh&, std::optional<std::int64_t> step) {
-    CHECK(!step);
-    ++restored;
+  const std::vector<std::int64_t> sizes{10, 3};
+  int trained = 0;
+  const auto train = [&](rankmesh::Mesh& mesh, auto& weights, std::int64_t) {
+    mesh["world"].barrier();
+    weights.mine(0)[0] += 1;
+    weights.changed();
+    ++trained;
   };
-  const auto train = [](rankmesh::Mesh& mesh, std::int64_t) { mesh["world"].barrier(); };
-  const auto keep = [&](std::int64_t) { ++kept; };
   const auto report = [](const std::string&) {};
   // snippet: loop
-  CHECK(restored == 1);
-  CHECK(kept == 3);
+  CHECK(trained == 3);
+  CHECK(kept.bytes() > 0);
+}
+
+TEST_CASE("surviving: a checkpoint in the place of lost elements") {
+  using namespace rankmesh;
+  Mesh mesh{MPI_COMM_WORLD, "dp=auto", MeshOptions{.survive = Survival{}}};
+  auto& dp = mesh["dp"];
+  exchange::ShardedBuffer<float> weights{dp, {10, 3}};
+  exchange::KeptTensors kept;
+  mesh.commit(7);  // nothing is kept
+  std::string reported;
+  const auto report = [&](const std::string& text) { reported = text; };
+  const auto load_checkpoint = [](auto&) { return 5; };
+  // snippet: checkpoint
+  CHECK_CONTAINS(reported, "no rank of 'dp' has kept step 7");
+  CHECK(mesh.step() == 5);
+  mesh.commit(6);
+  mesh.close();
+}
+
+TEST_CASE("surviving: replicas") {
+  using namespace rankmesh;
+  Mesh mesh{MPI_COMM_WORLD, "dp=auto"};
+  auto& dp = mesh["dp"];
+  const std::int64_t step = 0;
+  exchange::KeptTensors kept;
+  std::vector<float> weights(4096 * 1024);
+  // snippet: replicas
+  CHECK(kept.bytes() == 4 * 4096 * 1024);
+  mesh.close();
 }

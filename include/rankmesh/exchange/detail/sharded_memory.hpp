@@ -11,6 +11,7 @@
 #include "rankmesh/base/stream_ref.hpp"
 #include "rankmesh/export.hpp"
 #include "rankmesh/group/coordinator.hpp"
+#include "rankmesh/transfer/placement.hpp"
 
 namespace rankmesh::exchange {
 
@@ -52,6 +53,10 @@ class RANKMESH_API ShardedMemory {
   [[nodiscard]] Buffer local(std::int64_t tensor);
   void reduce(std::int64_t tensor);
   void wait();
+  /// Returns which member has which elements of a tensor.
+  [[nodiscard]] const TensorPlacement& place(std::int64_t tensor);
+  /// Returns this member's elements of a tensor.
+  [[nodiscard]] Buffer part(std::int64_t tensor);
 
  private:
   struct State;

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "detail/kept_layout.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "group/detail/mesh_runtime.hpp"
+#include "rankmesh/group/detail/group_access.hpp"
+#include "rankmesh/layout/role.hpp"
+
+namespace rankmesh::exchange::detail {
+namespace {
+
+using rankmesh::detail::FailureDomains;
+using rankmesh::detail::GroupAccess;
+
+// The coordinates of a rank along the dimensions that count replicas, as one number.
+std::int64_t replica_of(const MeshPlan& plan, Rank rank) {
+  std::int64_t replica = 0;
+  const Layout& view = plan.views().front();
+  for (std::size_t d = 0; d < view.dimensions().size(); ++d)
+    if (role_of(view.dimensions()[d].name) == FamilyRole::data)
+      replica = replica * view.dimensions()[d].size + view.coordinate(rank, d).value_or(0).value();
+  return replica;
+}
+
+FailureDomains domains_of(const GroupCoordinator& group) {
+  const auto& control = *GroupAccess::runtime(group).control;
+  const MeshPlan* const plan = control.names.plan();
+  const bool has_views = plan != nullptr && !plan->views().empty();
+  FailureDomains domains;
+  for (const Rank rank : group.ranks().to_vector()) {
+    domains.replicas.push_back(has_views ? replica_of(*plan, rank) : 0);
+    domains.nodes.push_back(control.placement.node(rank));
+  }
+  return domains;
+}
+
+// Reads the parts of a text that this file has written.
+class TextParts {
+ public:
+  explicit TextParts(std::string_view text) : rest_{text} {}
+  [[nodiscard]] bool is_empty() const { return rest_.empty(); }
+  std::string_view until(char end) {
+    const std::string_view part = rest_.substr(0, rest_.find(end));
+    rest_.remove_prefix(std::min(rest_.size(), part.size() + 1));
+    return part;
+  }
+  std::int64_t number() {
+    const std::string_view part = until(' ');
+    std::int64_t number = 0;
+    std::from_chars(part.data(), part.data() + part.size(), number);
+    return number;
+  }
+  std::string_view next(std::int64_t count) {
+    const std::string_view part = rest_.substr(0, static_cast<std::size_t>(count));
+    rest_.remove_prefix(part.size());
+    return part;
+  }
+
+ private:
+  std::string_view rest_;
+};
+
+TensorPlacement moved(const TensorPlacement& place, std::int64_t distance, std::int64_t members) {
+  return rankmesh::detail::renumbered(
+      place, [&](std::int64_t rank) { return (rank + distance) % members; });
+}
+
+}  // namespace
+
+KeptLayout::KeptLayout(std::int64_t mesh, RankSet members, std::int64_t distance_of_copies,
+                       std::vector<KeptTensor> list)
+    : ranks{std::move(members)}, distance{distance_of_copies}, tensors{std::move(list)} {
+  text = fmt::format("{} {} {}\n", mesh, distance, ranks.to_string());
+  for (const KeptTensor& tensor : tensors)
+    text += fmt::format("{} {} {}{}\n", tensor.copy ? 1 : 0, tensor.name.size(), tensor.name,
+                        tensor.place.to_string());
+  hash = hash_bytes(text);
+}
+
+std::shared_ptr<const KeptLayout> KeptLayout::parse(std::string_view text) {
+  TextParts parts{text};
+  const std::int64_t mesh = parts.number();
+  const std::int64_t distance = parts.number();
+  RankSet ranks = RankSet::parse(parts.until('\n'));
+  std::vector<KeptTensor> tensors;
+  while (!parts.is_empty()) {
+    const bool is_copied = parts.number() != 0;
+    const std::int64_t length = parts.number();
+    std::string name{parts.next(length)};
+    tensors.push_back({std::move(name), TensorPlacement::parse(parts.until('\n'))});
+    if (is_copied) tensors.back().copy = moved(tensors.back().place, distance, ranks.size());
+  }
+  return std::make_shared<const KeptLayout>(mesh, std::move(ranks), distance, std::move(tensors));
+}
+
+const KeptTensor* KeptLayout::find(std::string_view name) const {
+  const auto found = std::ranges::find(tensors, name, &KeptTensor::name);
+  return found == tensors.end() ? nullptr : &*found;
+}
+
+std::shared_ptr<const KeptLayout> layout_of(const GroupCoordinator& group,
+                                            std::vector<KeptTensor> tensors) {
+  const FailureDomains domains = domains_of(group);
+  const std::int64_t distance = rankmesh::detail::distance_of_copies(domains);
+  for (KeptTensor& tensor : tensors)
+    if (rankmesh::detail::needs_copies(tensor.place, domains))
+      tensor.copy = moved(tensor.place, distance, group.size());
+  return std::make_shared<const KeptLayout>(
+      static_cast<std::int64_t>(GroupAccess::runtime(group).control->key_of_mesh), group.ranks(),
+      distance, std::move(tensors));
+}
+
+}  // namespace rankmesh::exchange::detail
