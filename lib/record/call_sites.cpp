@@ -19,7 +19,7 @@ namespace {
 // Without optimisation, the headers of rankmesh are functions of the program. They and the function
 // that calls them are fewer than these.
 constexpr std::size_t most_frames = 12;
-// A program that calls from more places than this has calls without a place.
+// Further places of a program with more of them are not noted.
 constexpr std::size_t most_sites = 4096;
 
 }  // namespace
@@ -85,7 +85,7 @@ const CallSites::Module* CallSites::module_of(std::uintptr_t address) {
   return found == modules_.end() ? nullptr : &*found;
 }
 
-// Returns nothing if the record has no room for the path.
+// Returns nothing if the path does not fit into the record.
 std::optional<std::uint64_t> CallSites::line_of(const Module& module) {
   const auto known = file_lines_.find(module.path);
   if (known != file_lines_.end()) return known->second;

@@ -36,7 +36,7 @@ namespace format = record::format;
 // in the group.
 constexpr std::size_t longest_ranks = 8192;
 constexpr std::size_t longest_ranks_of_wait = 700;
-// The places of calls leave room for groups.
+// The rest is for groups.
 constexpr std::size_t most_of_sites = format::group_bytes / 2;
 constexpr std::uint64_t sampled = (format::sampled_every - 1) * format::position_unit;
 

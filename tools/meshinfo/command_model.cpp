@@ -185,7 +185,10 @@ UsageError unexpected(const CommandModel& model, std::string word) {
                       suggest(word, names_below(model), "the commands are")};
   const std::string help = fmt::format("{} --help lists what it takes", model.name);
   if (!is_option) {
-    const bool is_dimension = word.find('=') != std::string::npos;
+    const bool is_dimension = word.find('=') != std::string::npos &&
+                              std::ranges::any_of(model.positionals, [](const OptionModel& option) {
+                                return option.names.front() == "MESH";
+                              });
     return UsageError{
         fmt::format("{} takes no argument '{}' here", short_name(model), word),
         is_dimension ? "a mesh is one word with commas, such as dp=2,tp=4; " + help : help};

@@ -21,10 +21,10 @@ namespace rankmesh::detail {
 /// uses the mesh calls the functions.
 class CallSites {
  public:
-  /// @param add_line  Adds a line to the record; returns whether there was room for it.
+  /// @param add_line  Adds a line to the record; returns whether it fits.
   explicit CallSites(std::function<bool(const std::string&)> add_line);
 
-  /// Returns the number of the place that has called rankmesh, from 1; 0 if there is no room.
+  /// Returns the number of the place that has called rankmesh, from 1; 0 if it does not fit.
   std::uint64_t number_of_caller();
 
  private:

@@ -112,7 +112,8 @@ inline void set_state(record::format::Header& header, record::format::Entry& ent
 }
 
 /// Notes where the program has made the call of an entry.
-RANKMESH_API void note_call_site(const record::format::Header& header, record::format::Entry& entry);
+RANKMESH_API void note_call_site(const record::format::Header& header,
+                                 record::format::Entry& entry);
 
 /// Notes when the call of an entry has begun to wait, unless a time was taken before. If the places
 /// of calls are noted, a time is taken for every call, so this function notes its place, too.
