@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 
 #include "base/detail/file_size.hpp"
+#include "mpi/detail/unfinished.hpp"
 
 namespace rankmesh::exchange::detail {
 namespace {
@@ -114,7 +115,8 @@ FolderLock::FolderLock(const std::string& root) {
   if (error) throw_errno("create", root, error.value());
   descriptor_ = ::open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor_ < 0) throw_errno("open", root, errno);
-  if (::flock(descriptor_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
+  if (::flock(descriptor_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK || mpi::has_loss())
+    return;
   ::close(descriptor_);
   throw FileError{fmt::format("another job is saving a checkpoint in {}", root),
                   "wait until it has ended, or save into another folder"};
@@ -122,7 +124,7 @@ FolderLock::FolderLock(const std::string& root) {
 FolderLock::~FolderLock() { ::close(descriptor_); }
 
 void create_folder(const std::string& root, const std::string& name) {
-  for (const std::string& link : {root + "/latest", root + "/latest.new"}) require_own_link(link);
+  require_own_link(root + "/latest");
   const std::string path = root + "/" + name;
   if (::mkdir(path.c_str(), 0777) != 0) throw_errno("create", path, errno);
 }
@@ -134,13 +136,24 @@ void write_file(const std::string& path, std::string_view text) {
   file.sync();
 }
 
-void set_latest(const std::string& root, const std::string& name) {
+void make_link(const std::string& root, const std::string& link, const std::string& name) {
   sync_folder(root + "/" + name);
-  const std::string link = root + "/latest", new_link = root + "/latest.new";
-  if (::unlink(new_link.c_str()) != 0 && errno != ENOENT) throw_errno("remove", new_link, errno);
-  if (::symlink(name.c_str(), new_link.c_str()) != 0) throw_errno("create", new_link, errno);
-  if (::rename(new_link.c_str(), link.c_str()) != 0) throw_errno("replace", link, errno);
+  const std::string path = root + "/" + link;
+  require_own_link(path);
+  if (::unlink(path.c_str()) != 0 && errno != ENOENT) throw_errno("remove", path, errno);
+  if (::symlink(name.c_str(), path.c_str()) != 0) throw_errno("create", path, errno);
   sync_folder(root);
+}
+
+void set_latest(const std::string& root, const std::string& link) {
+  const std::string latest = root + "/latest";
+  if (::rename((root + "/" + link).c_str(), latest.c_str()) != 0)
+    throw_errno("replace", latest, errno);
+  sync_folder(root);
+}
+
+void remove_link(const std::string& root, const std::string& link) noexcept {
+  ::unlink((root + "/" + link).c_str());
 }
 
 }  // namespace rankmesh::exchange::detail

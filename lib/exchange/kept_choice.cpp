@@ -100,10 +100,13 @@ TransferPlan plan_of(const Candidate& choice, const KeptLayout& wanted, std::int
   TransferOptions of_plan;
   for (std::size_t m = 0; m < choice.member_now.size(); ++m)
     if (choice.member_now[m] < 0) of_plan.lost.emplace_back(members + static_cast<std::int64_t>(m));
+  OncePerPlace made;
   const auto now = [&](const TensorPlacement& place) {
-    return rankmesh::detail::renumbered(place, [&](std::int64_t member) {
-      const std::int64_t number = choice.member_now[static_cast<std::size_t>(member)];
-      return number < 0 ? members + member : number;
+    return made.of(place.to_string(), [&] {
+      return rankmesh::detail::renumbered(place, [&](std::int64_t member) {
+        const std::int64_t number = choice.member_now[static_cast<std::size_t>(member)];
+        return number < 0 ? members + member : number;
+      });
     });
   };
   if (wanted.tensors.size() != choice.layout->tensors.size())

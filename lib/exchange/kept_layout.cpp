@@ -80,6 +80,7 @@ KeptLayout::KeptLayout(std::int64_t mesh, RankSet members, std::int64_t distance
     text += fmt::format("{} {} {}{}\n", tensor.copy ? 1 : 0, tensor.name.size(), tensor.name,
                         tensor.place.to_string());
   hash = hash_bytes(text);
+  for (std::size_t t = 0; t < tensors.size(); ++t) by_name_.emplace(tensors[t].name, t);
 }
 
 std::shared_ptr<const KeptLayout> KeptLayout::parse(std::string_view text) {
@@ -88,28 +89,39 @@ std::shared_ptr<const KeptLayout> KeptLayout::parse(std::string_view text) {
   const std::int64_t distance = parts.number();
   RankSet ranks = RankSet::parse(parts.until('\n'));
   std::vector<KeptTensor> tensors;
+  OncePerPlace parsed, copies;
   while (!parts.is_empty()) {
     const bool is_copied = parts.number() != 0;
     const std::int64_t length = parts.number();
     std::string name{parts.next(length)};
-    tensors.push_back({std::move(name), TensorPlacement::parse(parts.until('\n'))});
-    if (is_copied) tensors.back().copy = moved(tensors.back().place, distance, ranks.size());
+    const std::string place{parts.until('\n')};
+    tensors.push_back(
+        {std::move(name), parsed.of(place, [&] { return TensorPlacement::parse(place); })});
+    if (is_copied)
+      tensors.back().copy =
+          copies.of(place, [&] { return moved(tensors.back().place, distance, ranks.size()); });
   }
   return std::make_shared<const KeptLayout>(mesh, std::move(ranks), distance, std::move(tensors));
 }
 
-const KeptTensor* KeptLayout::find(std::string_view name) const {
-  const auto found = std::ranges::find(tensors, name, &KeptTensor::name);
-  return found == tensors.end() ? nullptr : &*found;
+const KeptTensor* KeptLayout::find(const std::string& name) const {
+  const auto found = by_name_.find(name);
+  return found == by_name_.end() ? nullptr : &tensors[found->second];
 }
 
 std::shared_ptr<const KeptLayout> layout_of(const GroupCoordinator& group,
                                             std::vector<KeptTensor> tensors) {
   const FailureDomains domains = domains_of(group);
   const std::int64_t distance = rankmesh::detail::distance_of_copies(domains);
-  for (KeptTensor& tensor : tensors)
-    if (rankmesh::detail::needs_copies(tensor.place, domains))
-      tensor.copy = moved(tensor.place, distance, group.size());
+  OncePerPlace copies;  // of a place that needs none, itself
+  for (KeptTensor& tensor : tensors) {
+    const TensorPlacement& copy = copies.of(tensor.place.to_string(), [&] {
+      return rankmesh::detail::needs_copies(tensor.place, domains)
+                 ? moved(tensor.place, distance, group.size())
+                 : tensor.place;
+    });
+    if (copy != tensor.place) tensor.copy = copy;
+  }
   return std::make_shared<const KeptLayout>(
       static_cast<std::int64_t>(GroupAccess::runtime(group).control->key_of_mesh), group.ranks(),
       distance, std::move(tensors));

@@ -56,6 +56,13 @@ std::vector<KeptTensor> list_of(std::span<const Tensor> tensors) {
   return list;
 }
 
+TransferPlan plan_of_copies(const KeptLayout& layout) {
+  std::vector<TensorTransfer> moves;
+  for (const KeptTensor& tensor : layout.tensors)
+    if (tensor.copy) moves.push_back({tensor.place, *tensor.copy, tensor.name});
+  return plan_transfer(std::move(moves));
+}
+
 // Throws the errors of arguments that are wrong on this rank alone.
 template <class Tensor>
 void check(const GroupCoordinator& group, const char* function, std::span<const Tensor> tensors) {
@@ -87,8 +94,9 @@ Hash128 hash_of_call(std::int64_t step, const std::shared_ptr<const KeptLayout>&
                         : fmt::format("{} {}", step, rankmesh::to_string(layout->hash)));
 }
 
+template <class Tensor>
 detail::Comparison comparison(detail::UserFunction function, const GroupCoordinator& group,
-                              std::int64_t step, const std::vector<KeptTensor>& tensors,
+                              std::int64_t step, std::span<const Tensor> tensors,
                               std::exception_ptr failure) {
   return {.function = function,
           .describe =
@@ -96,7 +104,7 @@ detail::Comparison comparison(detail::UserFunction function, const GroupCoordina
                 detail::Arguments arguments{
                     fmt::format("{} over '{}'", to_string(function), group.name()),
                     {fmt::format("step {}, {} tensors", step, tensors.size())}};
-                for (const KeptTensor& tensor : tensors)
+                for (const Tensor& tensor : tensors)
                   arguments.entries.push_back(
                       fmt::format("tensor '{}' at '{}'", tensor.name, tensor.place.to_string()));
                 return arguments;
@@ -126,18 +134,10 @@ struct KeptTensors::State {
   [[nodiscard]] Version& other(const Version& than) {
     return versions[&than == versions.data() ? 1 : 0];
   }
-  // Returns the version in whose place a step is kept: one of a later step, which was never
-  // committed, or the older one.
-  [[nodiscard]] Version& replaced_by(std::int64_t step) {
-    const auto later = std::ranges::find_if(versions, [&](const Version& version) {
-      return version.number != Version::incomplete && version.step > step;
-    });
-    return later != versions.end() ? *later : other(newest());
-  }
+  [[nodiscard]] Version& replaced_in(const GroupCoordinator& group);
   template <class Tensor>
   std::shared_ptr<const KeptLayout> layout_of(const GroupCoordinator& group,
                                               std::span<const Tensor> tensors);
-  void require_committed(const GroupCoordinator& group, const Version& dropped);
   void refresh(GroupCoordinator& group, Version& version);
   void move(GroupCoordinator& group, const TransferPlan& plan, const Version* from, Version& to);
 };
@@ -171,33 +171,31 @@ std::shared_ptr<const KeptLayout> KeptTensors::State::layout_of(const GroupCoord
   return refreshing->layout;
 }
 
-void KeptTensors::State::require_committed(const GroupCoordinator& group, const Version& dropped) {
+// Returns the version in whose place the next step is kept: not the newest one of the step that is
+// committed. Without it, nobody returns to an older step.
+Version& KeptTensors::State::replaced_in(const GroupCoordinator& group) {
   const auto& losses = GroupAccess::runtime(group).control->losses;
-  if (losses == nullptr || dropped.number == Version::incomplete ||
-      losses->step() != dropped.step || newest().step == dropped.step)
-    return;
-  throw UsageError{fmt::format("KeptTensors::keep would drop step {}, the last one that is "
-                               "committed",
-                               dropped.step),
-                   fmt::format("call commit({}) first", newest().step)};
+  const auto committed = losses != nullptr ? losses->step() : std::nullopt;
+  for (Version* version : {&newest(), &other(newest())})
+    if (version->number != Version::incomplete && version->step == committed)
+      return other(*version);
+  return other(newest());
 }
 
 void KeptTensors::State::refresh(GroupCoordinator& group, Version& version) {
   const std::vector<KeptTensor>& tensors = version.layout->tensors;
-  std::vector<TensorTransfer> moves;
   std::vector<TensorSource> sources;
   std::vector<TensorTarget> targets;
   for (std::size_t t = 0; t < tensors.size(); ++t) {
     if (!tensors[t].copy) continue;
-    moves.push_back({tensors[t].place, *tensors[t].copy, tensors[t].name});
     sources.emplace_back().memory = version.own(t).as_input();
     targets.emplace_back().memory = version.copies(t);
   }
-  if (moves.empty()) return;
+  if (sources.empty()) return;
   run_or_leak(
       [&] {
         if (!refreshing->move)
-          refreshing->move.emplace(group, plan_transfer(std::move(moves)), options);
+          refreshing->move.emplace(group, plan_of_copies(*version.layout), options);
         refreshing->move->start(sources, targets).wait();
       },
       version.memory);
@@ -210,19 +208,17 @@ void KeptTensors::keep(GroupCoordinator& group, std::int64_t step,
   const Rank self{group.rank_in_group().value()};
   std::array<std::int64_t, 2> maxima{s.newest().number, 1};
   auto& [number, must_plan] = maxima;
-  Version& version = s.replaced_by(step);
+  Version& version = s.replaced_in(group);
   Version next;
   const std::exception_ptr failure = failure_of([&] {
     check(group, "KeptTensors::keep", tensors);
-    s.require_committed(group, version);
     next = version.with(s.layout_of(group, tensors), self);
     must_plan = s.refreshing->move ? 0 : 1;
   });
   // When all have come, nobody needs the older version any more.
-  detail::agree(
-      group, hash_of_call(step, next.layout),
-      comparison(detail::UserFunction::keep_tensors, group, step, list_of(tensors), failure),
-      maxima);
+  detail::agree(group, hash_of_call(step, next.layout),
+                comparison(detail::UserFunction::keep_tensors, group, step, tensors, failure),
+                maxima);
   if (must_plan == 1) s.refreshing->move.reset();  // some members have kept other tensors meanwhile
   version = std::move(next);
   for (std::size_t t = 0; t < tensors.size(); ++t) {
@@ -271,18 +267,14 @@ TransferPlan KeptTensors::restore(GroupCoordinator& group, std::int64_t step,
   std::int64_t number = s.newest().number;
   std::shared_ptr<const KeptLayout> layout;
   const auto agree_if = [&](const std::exception_ptr& failure) {
-    detail::agree(
-        group, hash_of_call(step, layout),
-        comparison(detail::UserFunction::restore_tensors, group, step, list_of(tensors), failure),
-        {&number, 1});
+    detail::agree(group, hash_of_call(step, layout),
+                  comparison(detail::UserFunction::restore_tensors, group, step, tensors, failure),
+                  {&number, 1});
   };
   agree_if(failure_of([&] {
     check(group, "KeptTensors::restore", tensors);
     layout = s.layout_of(group, tensors);
   }));
-  // Steps after this one were never committed.
-  for (Version& version : s.versions)
-    if (version.step > step) version.number = Version::incomplete;
   detail::KeptChoice choice = detail::choose(group, s.versions, step, *layout);
   const auto from = std::ranges::find_if(
       s.versions, [&](const Version& version) { return version.number == choice.number; });

@@ -53,9 +53,7 @@ class Saving {
     write_tensors();
     detail::on_all(group_, activity_, [&] { files_.sync(); });
     run_or_leak([&] { group_.all_reduce_async(checksums_, ReduceOp::max).wait(); }, checksums_);
-    detail::on_all(group_, activity_, [&] {
-      if (is_first()) finish();
-    });
+    publish();
   }
 
  private:
@@ -142,6 +140,26 @@ class Saving {
     checksums_[2 * number + 1] = sum.low;
   }
 
+  // The link exists before the first rank may rename it, and nobody goes on after an error before
+  // it is gone. So a rank that was excluded, or that others do not wait for any longer, cannot
+  // replace `latest` afterwards, whenever it was stopped.
+  void publish() {
+    try {
+      detail::on_all(group_, activity_, [&] {
+        if (is_first()) finish();
+      });
+      detail::on_all(group_, activity_, [] {});  // all know that the link exists
+      detail::on_all(group_, activity_, [&] {
+        if (is_first()) detail::set_latest(root_, link());
+      });
+    } catch (const Error&) {
+      detail::remove_link(root_, link());
+      throw;
+    }
+  }
+
+  [[nodiscard]] std::string link() const { return "latest.new-" + name_; }
+
   // Called when all elements are on disk.
   void finish() {
     std::vector<Hash128> sums;
@@ -151,7 +169,7 @@ class Saving {
     detail::write_file(folder + "/model.safetensors.index.json", detail::index_text(layout_));
     detail::write_file(folder + "/manifest.json",
                        detail::manifest_text(layout_, options_.file_bytes, sums));
-    detail::set_latest(root_, name_);
+    detail::make_link(root_, link(), name_);
   }
 
   GroupCoordinator& group_;

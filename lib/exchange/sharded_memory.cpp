@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
@@ -137,29 +139,38 @@ std::pair<std::int64_t, std::int64_t> ShardedMemory::State::elements_of(std::int
   return {first, inside((member + 1) * bucket.share) - first};
 }
 
-const TensorPlacement& ShardedMemory::place(std::int64_t tensor) {
-  State& s = state();
-  (void)s.bucket_with(tensor);
-  for (std::int64_t t = std::ssize(s.places); t <= tensor; ++t) {
+// Most tensors of equal size are divided alike.
+const std::vector<TensorPlacement>& ShardedMemory::State::all_places() {
+  std::map<std::string, TensorPlacement> known;
+  for (std::int64_t t = std::ssize(places); t < std::ssize(sizes); ++t) {
     std::vector<std::int64_t> counts;
-    for (std::int64_t m = 0; m < s.group.size(); ++m) counts.push_back(s.elements_of(t, m).second);
-    s.places.push_back(TensorPlacement::parse(fmt::format("[{}] u8 @ part={} : (part:sizes({}))",
-                                                          s.sizes[static_cast<std::size_t>(t)],
-                                                          s.group.size(), fmt::join(counts, ",")))
-                           .as(s.type));
+    for (std::int64_t m = 0; m < group.size(); ++m) counts.push_back(elements_of(t, m).second);
+    const std::string text =
+        fmt::format("[{}] u8 @ part={} : (part:sizes({}))", sizes[static_cast<std::size_t>(t)],
+                    group.size(), fmt::join(counts, ","));
+    auto found = known.find(text);
+    if (found == known.end())
+      found = known.emplace(text, TensorPlacement::parse(text).as(type)).first;
+    places.push_back(found->second);
   }
-  return s.places[static_cast<std::size_t>(tensor)];
+  return places;
 }
 
-Buffer ShardedMemory::part(std::int64_t tensor) {
+std::vector<ShardedMemory::OwnPart> ShardedMemory::parts() {
   State& s = state();
-  const std::size_t number = (s.bucket_with(tensor), s.bucket_of[static_cast<std::size_t>(tensor)]);
-  const Buffer own = mine(static_cast<std::int64_t>(number));
-  const ShardBucket& bucket = s.buckets[number];
-  const auto [first, count] = s.elements_of(tensor, s.group.rank_in_group().value());
-  const std::int64_t begin =
-      bucket.begins[static_cast<std::size_t>(tensor) - bucket.first_tensor] + first;
-  return own.slice(count == 0 ? 0 : begin - s.first_of(bucket), count);
+  std::vector<OwnPart> parts;
+  for (std::int64_t b = 0; b < buckets(); ++b) {
+    const Buffer own = mine(b);
+    const ShardBucket& bucket = s.buckets[static_cast<std::size_t>(b)];
+    for (const std::int64_t begin : bucket.begins) {
+      const std::size_t tensor = parts.size();
+      const auto [first, count] =
+          s.elements_of(static_cast<std::int64_t>(tensor), s.group.rank_in_group().value());
+      parts.push_back({s.all_places()[tensor],
+                       own.slice(count == 0 ? 0 : begin + first - s.first_of(bucket), count)});
+    }
+  }
+  return parts;
 }
 
 void ShardedMemory::changed() {

@@ -44,11 +44,13 @@ struct Creation {
 };
 
 // The ranks that are lost were needed, or the others have come meanwhile: then it ends soon.
-bool is_over_in_time(const Creation& creation, std::uint64_t losses_before) {
+bool is_over_in_time(const Creation& creation, std::uint64_t losses_before,
+                     const mpi::CommunicatorView& comm, const std::vector<int>& members) {
+  LossWatch::Waiting waiting;
   std::optional<Deadline> end;
   Backoff backoff{{.yields = std::chrono::milliseconds{1}}};
   while (!creation.is_over) {
-    LossWatch::look_at_all();
+    LossWatch::look_at_all(waiting, comm, [&] { return members; });
     if (!end && LossWatch::count() != losses_before) end.emplace(patience().creation);
     if (end && end->passed()) return false;
     backoff.pause();
@@ -65,16 +67,19 @@ std::thread start_thread(Run&& run) {
 }  // namespace
 
 mpi::Communicator create_bounded(const ControlPlane& control, std::uint64_t losses_before,
+                                 const std::vector<int>& members,
                                  const std::function<mpi::Communicator()>& create) {
   if (!mpi::is_survivor()) return create();
   const auto creation = std::make_shared<Creation>(create);
   if (!mpi::has_one_thread()) {
     start_thread([creation] { creation->run(); }).detach();
-    if (!is_over_in_time(*creation, losses_before)) LossWatch::raise(control.losses.get());
+    if (!is_over_in_time(*creation, losses_before, control.comm(), members))
+      LossWatch::raise(control.losses.get());
     return creation->result();
   }
+  // This thread may not ask MPI who is late.
   std::thread watch = start_thread([creation, losses_before] {
-    if (!is_over_in_time(*creation, losses_before))
+    if (!is_over_in_time(*creation, losses_before, {}, {}))
       mpi::end_job(
           "rankmesh",
           "a rank was lost while MPI created a communicator with it, which never ends; with "
@@ -92,11 +97,12 @@ GroupCommunicator make_communicator(const GroupDescription& group, const Control
   // because members create their common groups in the same order.
   constexpr std::int64_t tags = 1 << 14;
   try {
-    const auto create = [mesh = control.comm(), ranks = group.ranks_of_mesh(),
+    const std::vector<int> ranks = group.ranks_of_mesh();
+    const auto create = [mesh = control.comm(), ranks,
                          tag = static_cast<int>(group.number % tags)] {
       return mpi::create_group(mesh, ranks, tag);
     };
-    mpi::Communicator owned = create_bounded(control, control.losses_before, create);
+    mpi::Communicator owned = create_bounded(control, control.losses_before, ranks, create);
     const mpi::CommunicatorView view = owned.view();
     return {std::move(owned), view};
   } catch (const mpi::MpiError& error) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "detail/local_plan.hpp"
 
+#include <algorithm>
 #include <array>
 #include <limits>
 #include <ranges>
@@ -66,6 +67,19 @@ void require_permutation(const std::vector<std::int64_t>& reorder, int ranks) {
   }
 }
 
+// A wait that ends by its time limit excludes nobody.
+void require_exclusion_in_time(const MeshOptions& options, Deadline::Duration timeout) {
+  const auto after = options.survive->exclude_after;
+  if (!after) return;
+  const Deadline::Duration limit = std::min(timeout, options.deadline.value_or(timeout));
+  if (!(after->count() >= 0.5 && *after < limit))
+    throw UsageError{fmt::format("Survival::exclude_after must be from 0.5 s to less than the time "
+                                 "limit of waits, which is {} s, got {} s",
+                                 limit.count(), after->count()),
+                     "choose it longer than a rank computes, and raise the options timeout and "
+                     "deadline"};
+}
+
 // Throws unless the mesh that remains after a loss can be computed.
 void require_survivable(const MeshPlan& plan, const Survival& survival) {
   const ShrinkPolicy policy = survival.policy;
@@ -86,6 +100,13 @@ std::string reorder_text(const std::vector<std::int64_t>& reorder) {
                                reorder.size() * sizeof(std::int64_t)};
   return fmt::format("{} (hash {})", fmt::join(reorder | std::views::take(16), ","),
                      to_string(hash_bytes(bytes)).substr(0, 8));
+}
+
+std::string survival_text(const Survival& survival) {
+  return fmt::format("{}, silence {} s, {}", to_string(survival.policy), survival.silence.count(),
+                     survival.exclude_after
+                         ? fmt::format("exclusion after {} s", survival.exclude_after->count())
+                         : "no exclusion");
 }
 
 // The default rules belong to the release, which is compared too.
@@ -115,7 +136,10 @@ LocalPlan plan_locally(int ranks, MeshOptions& options, const std::function<Mesh
     MeshPlan plan = given != nullptr ? *given : plan_with_hint(spec, ranks);
     for (const auto& [name, of_name] : options.names) plan.set_options(name, of_name);
     local.routes = routes_of(spec, plan, options.routes, names_of_transports(options));
-    if (options.survive) require_survivable(plan, *options.survive);
+    if (options.survive) {
+      require_survivable(plan, *options.survive);
+      require_exclusion_in_time(options, local.timeout);
+    }
     local.plan = std::make_shared<const MeshPlan>(std::move(plan));
   } catch (const Error& error) {
     local.failure = std::current_exception();
@@ -147,10 +171,7 @@ Agreement agreement_on(const LocalPlan& local, int ranks, const std::string& des
       "option device_deadline",
       options.device_deadline ? fmt::format("{} s", options.device_deadline->count()) : "none");
   agreement.add("option check", options.check.value_or(false) ? "on" : "off");
-  agreement.add("option survive", options.survive ? fmt::format("{}, silence {} s",
-                                                                to_string(options.survive->policy),
-                                                                options.survive->silence.count())
-                                                  : "none");
+  agreement.add("option survive", options.survive ? survival_text(*options.survive) : "none");
   agreement.add("option devices", fmt::format("{}{}", static_cast<int>(options.devices),
                                               options.share_devices ? ", shared" : ""));
   agreement.add("option reorder", reorder_text(options.reorder));

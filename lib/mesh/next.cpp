@@ -47,6 +47,12 @@ std::vector<Rank> members_of(const Shrunk& shrunk) {
   return members;
 }
 
+std::vector<int> to_ints(const std::vector<Rank>& members) {
+  std::vector<int> ranks;
+  for (const Rank member : members) ranks.push_back(member.to_int());
+  return ranks;
+}
+
 // Waits for the other members of the next mesh, without MPI, because a rank may have died in it.
 void meet(detail::MeshState& state, std::uint64_t round, const std::vector<Rank>& members,
           LossWatch::Gathering meeting) {
@@ -54,10 +60,11 @@ void meet(detail::MeshState& state, std::uint64_t round, const std::vector<Rank>
   watch.come(round, meeting);
   const Deadline deadline = state.deadline();
   std::optional<detail::PublishedWait> published;
+  LossWatch::Waiting waiting;
   Backoff backoff{{.yields = std::chrono::milliseconds{20}}};
   while (!watch.have_met(round, members, meeting)) {
     if (watch.round() != round) LossWatch::raise(&watch);
-    LossWatch::look_at_all();
+    LossWatch::look_at_all(waiting, state.control->comm(), [&] { return to_ints(members); });
     if (!published)
       published.emplace(&state.control->board(), record::Wait{.text = "next() of the mesh"});
     if (deadline.passed()) {
@@ -90,10 +97,9 @@ std::unique_ptr<detail::MeshState> open_next(const detail::MeshState& state,
   const detail::ControlPlane& control = *state.control;
   const std::uint64_t losses_before = LossWatch::count();
   if (control.losses->round() != loss.round) LossWatch::raise(control.losses.get());
-  std::vector<int> ranks;
-  for (const Rank member : members) ranks.push_back(member.to_int());
+  std::vector<int> ranks = to_ints(members);
   mpi::Communicator world = detail::create_bounded(
-      control, losses_before,
+      control, losses_before, ranks,
       [reserve = control.reserve.view(), ranks = std::move(ranks), tag = tag_of(loss.round)] {
         return mpi::create_group(reserve, ranks, tag);
       });
@@ -181,6 +187,7 @@ std::optional<Mesh> Mesh::next() {
   auto next =
       finding_losses_of(state, loss, [&] { return open_next(state, loss, *shrunk.plan, members); });
   meet(state, loss.round, members, LossWatch::Gathering::opened);
+  for (const detail::ProcessIdentity& process : watch.excluded()) mpi::record_excluded(process);
   end_lost(state);
   return Mesh{std::move(next)};
 }

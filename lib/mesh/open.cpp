@@ -6,6 +6,7 @@
 #include <atomic>
 #include <exception>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -59,9 +60,11 @@ std::shared_ptr<ControlPlane> make_control(const mpi::CommunicatorView& world, L
   // on its communicator.
   gather_facts(*control, local.devices, options.reorder);
   const auto create = [&] {
-    return create_bounded(*control, control->losses_before, [world, reorder = options.reorder] {
-      return communicator_of_mesh(world, reorder);
-    });
+    std::vector<int> all(static_cast<std::size_t>(world.size()));
+    std::iota(all.begin(), all.end(), 0);
+    return create_bounded(
+        *control, control->losses_before, all,
+        [world, reorder = options.reorder] { return communicator_of_mesh(world, reorder); });
   };
   if (options.survive) control->reserve = create();  // older than the others; see Mesh::next()
   control->move_to(create(), names);
@@ -203,7 +206,8 @@ void watch_losses(ControlPlane& control, const MeshOptions& options, const std::
   if (control.placement.node_count() > 1)
     link = open_loss_link(control, *options.survive, description, plan);
   control.losses =
-      LossWatch::create(control.shared_board(), control.names, description, step, std::move(link));
+      LossWatch::create(control.shared_board(), control.names, description, step, control.comm(),
+                        exclude_after_of(*options.survive), std::move(link));
 }
 
 // The groups of a mesh, and what they need.

@@ -49,6 +49,11 @@ LossAgreement::Members members_after(const MeshPlan& plan, ShrinkPolicy policy,
 
 }  // namespace
 
+std::int64_t exclude_after_of(const Survival& survival) {
+  const Deadline::Duration none{0};
+  return static_cast<std::int64_t>(survival.exclude_after.value_or(none).count() * 1e9);
+}
+
 std::unique_ptr<LossLink> open_loss_link(ControlPlane& control, const Survival& survival,
                                          const std::string& description,
                                          const std::shared_ptr<const MeshPlan>& plan) {
@@ -64,7 +69,8 @@ std::unique_ptr<LossLink> open_loss_link(ControlPlane& control, const Survival& 
   LossLink::LinkFacts facts{.key = control.key_of_mesh,
                             .self = static_cast<std::uint32_t>(control.rank().value()),
                             .addresses = gather_addresses(control, own),
-                            .silence = survival.silence.count()};
+                            .silence = survival.silence.count(),
+                            .exclude_after = exclude_after_of(survival)};
   const auto deaf = std::ranges::find_if(
       facts.addresses, [](const LossAddress& one) { return one.port == 0 || one.hosts[0] == 0; });
   if (deaf != facts.addresses.end())

@@ -152,7 +152,7 @@ void finalize_bounded() {
 // in a barrier of its own then, and often crashes or hangs when it is told to end the job.
 // If the job goes on without ranks that are lost, those that are left end without MPI_Finalize.
 void finalize_together() {
-  if (has_loss()) return;
+  if (has_loss()) return end_excluded();
   MPI_Request all_come = MPI_REQUEST_NULL;
   MPI_Ibarrier(MPI_COMM_WORLD, &all_come);
   constexpr int hasty_tests = 1000;
@@ -216,7 +216,7 @@ void at_exit(int status, void*) {
         {{fmt::format("exit({}) was called in a thread that did not initialise MPI", status),
           "return from main instead, or call exit() in the thread that initialised MPI"}},
         status);
-  if (has_loss()) return;
+  if (has_loss()) return end_excluded();
   std::vector<UnfinishedReason> reasons = unfinished_reasons();
   if (reasons.empty() && status == 0) return finalize_together();
   reasons.insert(reasons.begin(), reason_of_exit(status));

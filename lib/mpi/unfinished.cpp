@@ -37,6 +37,7 @@ struct UnfinishedRecord {
   std::size_t abandoned_count = 0;
   std::vector<MPI_Request> requests;
   std::set<std::int64_t> companions;  // processes
+  std::vector<rankmesh::detail::ProcessIdentity> excluded;
 };
 
 // There is one MPI per process, and therefore one record. It is never destroyed, because the
@@ -82,8 +83,23 @@ bool has_companion_ended() noexcept {
   });
 }
 
+void record_excluded(const rankmesh::detail::ProcessIdentity& process) {
+  const std::lock_guard lock{record().mutex};
+  record().excluded.push_back(process);
+}
+
+void end_excluded() noexcept {
+  using namespace rankmesh::detail;
+  const ProcessIdentity own = ProcessIdentity::own();
+  const std::lock_guard lock{record().mutex};
+  for (const ProcessIdentity& process : record().excluded)
+    if (const ProcessState state = state_of(process, own);
+        state != ProcessState::ended && state != ProcessState::unknown)
+      ::kill(static_cast<pid_t>(process.process), SIGKILL);
+}
+
 void record_loss() noexcept { has_lost_ranks = true; }
-bool has_loss() noexcept { return has_lost_ranks; }
+RANKMESH_PRIVATE_API bool has_loss() noexcept { return has_lost_ranks; }
 
 OpenMark::OpenMark(const std::string& mesh, int ranks, const std::string& coordinates) {
   UnfinishedRecord& r = record();

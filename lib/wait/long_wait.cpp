@@ -62,7 +62,7 @@ void LongWait::look() {
 }
 
 void LongWait::take_steps() {
-  LossWatch::look_at_all();
+  LossWatch::look_at_all(waiting_, state_.comm, [this] { return awaited(); });
   if (state_.control != nullptr) state_.control->throw_if_lost();
   if (begin_ == 0) begin();
   if (state_.control != nullptr && state_.control->at_look) state_.control->at_look();
@@ -79,6 +79,12 @@ void LongWait::take_steps() {
   look_for_deadlock();
   look_for_stall();
   look_at_deadline();
+}
+
+// If it is not known who has not done its part yet, these are all members.
+std::vector<int> LongWait::awaited() const {
+  const std::vector<int> needed = point_.needed ? point_.needed() : std::vector<int>{};
+  return needed.empty() ? point_.members : needed;
 }
 
 void LongWait::begin() {

@@ -382,6 +382,7 @@ void LossAgreement::answer(std::uint32_t from, const LossMessage& message) {
                    .decision = *proposal_->decision});
       return decide(*std::exchange(proposal_->decision, std::nullopt));
     case MessageKind::decision:
+    case MessageKind::doubt:
       break;
   }
   gather();

@@ -113,7 +113,7 @@ std::optional<LossDatagram> to_datagram(std::span<const std::byte> bytes, std::s
   DatagramHead head;
   if (!reader.take(&head, sizeof head) || head.mark != mark_of_format || head.from >= ranks ||
       head.to >= ranks || head.generation == 0 ||
-      head.kind > static_cast<std::uint8_t>(MessageKind::decision) ||
+      head.kind > static_cast<std::uint8_t>(MessageKind::doubt) ||
       head.decision > static_cast<std::uint8_t>(DecisionKind::stop) ||
       head.met > static_cast<std::uint8_t>(Attendance::opened) || head.steps > ranks)
     return std::nullopt;
@@ -128,8 +128,9 @@ std::optional<LossDatagram> to_datagram(std::span<const std::byte> bytes, std::s
   message.report.is_deciding = head.is_deciding != 0;
   message.report.have_all_come = head.have_all_come != 0;
   message.report.met = static_cast<Attendance>(head.met);
-  // Only a decision that a message carries has losses.
+  // Only a decision that a message carries, and a doubt, have losses.
   const bool needs_lost = message.kind == MessageKind::decision ||
+                          message.kind == MessageKind::doubt ||
                           message.kind == MessageKind::accept ||
                           (message.kind == MessageKind::promise && message.accepted != 0);
   if ((head.has_dead != 0 && !reader.take(message.report.dead, ranks)) ||

@@ -197,6 +197,27 @@ void LossLink::see_death(std::uint32_t rank) {
   flush();
 }
 
+void LossLink::doubt(const std::vector<std::uint32_t>& ranks) {
+  using MessageKind = LossAgreement::LossMessage::MessageKind;
+  const std::lock_guard lock{mutex_};
+  LossAgreement::Members doubted(facts_.node_of_rank.size());
+  for (const std::uint32_t rank : ranks) doubted[rank] = true;
+  for (std::uint32_t to = 0; to < doubted.size(); ++to)
+    if (std::ranges::any_of(ranks, [&](const std::uint32_t rank) {
+          return facts_.node_of_rank[rank] == facts_.node_of_rank[to];
+        }))
+      send(to, {.kind = MessageKind::doubt, .decision = {.lost = doubted}});
+}
+
+// If this process had no core for a while, the doubted ranks probably had none either.
+void LossLink::mark_late(const LossAgreement::Members& doubted, std::int64_t now) const {
+  if (facts_.exclude_after == 0 || now - last_ > facts_.exclude_after / 4) return;
+  for (std::size_t slot = 0; slot < board_->ranks().size(); ++slot)
+    if (doubted[board_->ranks()[slot].to_size()] &&
+        now - board_->area(slot).waited > facts_.exclude_after)
+      board_->area(slot).is_late = true;
+}
+
 void LossLink::come(LossAgreement::Attendance meeting) {
   const std::lock_guard lock{mutex_};
   agreement_.come(meeting);
@@ -228,8 +249,10 @@ std::uint64_t LossLink::rounds() const {
 
 LossLink::LinkState LossLink::wait_for(std::uint64_t rounds) const {
   std::unique_lock lock{mutex_};
-  while (decided() < rounds && agreement_.failure() == LossAgreement::Failure::none)
+  while (decided() < rounds && agreement_.failure() == LossAgreement::Failure::none) {
+    board_->own().waited = NodeBoard::now();
     changed_.wait_for(lock, std::chrono::milliseconds{50});
+  }
   LinkState state{.rounds = decided(), .failure = agreement_.failure()};
   if (state.rounds != 0) state.decision = agreement_.decisions()[state.rounds - 1];
   return state;
@@ -262,6 +285,8 @@ void LossLink::receive(std::span<const std::byte> bytes, const sockaddr_in& sour
       std::ranges::find(neighbours_, facts_.node_of_rank[datagram->from], &Neighbour::node);
   if (neighbour != neighbours_.end())
     board_->heard(static_cast<std::size_t>(neighbour - neighbours_.begin())) = NodeBoard::now();
+  if (datagram->message.kind == LossAgreement::LossMessage::MessageKind::doubt)
+    return mark_late(datagram->message.decision.lost, NodeBoard::now());
   agreement_.receive(datagram->from, datagram->message);
   flush();
 }

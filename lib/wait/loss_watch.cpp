@@ -16,6 +16,7 @@
 #include "detail/loss_link.hpp"
 #include "detail/open_parts.hpp"
 #include "detail/progress.hpp"
+#include "mpi/detail/translated_ranks.hpp"
 #include "mpi/detail/unfinished.hpp"
 #include "rankmesh/base/error.hpp"
 
@@ -47,6 +48,17 @@ std::uint64_t fate_of(std::uint64_t round, bool is_lost) {
 constexpr std::uint64_t frozen = 1;
 std::uint64_t committed(std::int64_t step) { return (static_cast<std::uint64_t>(step) + 1) << 1; }
 
+std::int64_t nanoseconds(Patience::Duration time) {
+  return static_cast<std::int64_t>(time.count() * 1e9);
+}
+
+[[noreturn]] void throw_excluded(const std::string& mesh) {
+  throw Error{fmt::format("this rank is excluded from the mesh {}: the other ranks have waited for "
+                          "it, or have not heard its node, for too long, and go on without it",
+                          mesh),
+              "end this process"};
+}
+
 // The meshes that have lost ranks. They are kept: others throw the error of the last one.
 struct LostMeshes {
   std::mutex mutex;
@@ -61,12 +73,17 @@ LostMeshes& lost_meshes() {
 }  // namespace
 
 std::atomic<std::uint64_t> LossWatch::rounds_seen{0};
+std::atomic<std::int64_t> LossWatch::shortest_limit{0};
 
 std::shared_ptr<LossWatch> LossWatch::create(std::shared_ptr<NodeBoard> board, RankNames names,
                                              std::string mesh, std::optional<std::int64_t> step,
+                                             const mpi::CommunicatorView& comm,
+                                             std::int64_t exclude_after,
                                              std::unique_ptr<LossLink> link) {
-  const std::shared_ptr<LossWatch> watch{
-      new LossWatch{std::move(board), std::move(names), std::move(mesh), std::move(link)}};
+  const std::shared_ptr<LossWatch> watch{new LossWatch{
+      std::move(board), std::move(names), std::move(mesh), comm, exclude_after, std::move(link)}};
+  if (exclude_after != 0 && (shortest_limit == 0 || exclude_after < shortest_limit))
+    shortest_limit = exclude_after;
   std::uint64_t none = 0;
   if (step) watch->board_->own().committed.compare_exchange_strong(none, committed(*step));
   OpenParts<LossWatch>::instance().add(*watch);
@@ -74,16 +91,52 @@ std::shared_ptr<LossWatch> LossWatch::create(std::shared_ptr<NodeBoard> board, R
 }
 
 LossWatch::LossWatch(std::shared_ptr<NodeBoard> board, RankNames names, std::string mesh,
+                     const mpi::CommunicatorView& comm, std::int64_t exclude_after,
                      std::unique_ptr<LossLink> link)
     : board_{std::move(board)},
       names_{std::move(names)},
       mesh_{std::move(mesh)},
+      comm_{comm},
+      exclude_after_{exclude_after},
       link_{std::move(link)} {}
 
 LossWatch::~LossWatch() { OpenParts<LossWatch>::instance().remove(*this); }
 
 void LossWatch::look_at_all(bool at_once) {
   OpenParts<LossWatch>::instance().for_each([&](LossWatch& watch) { watch.look(at_once); });
+}
+
+void LossWatch::look_at_all(Waiting& waiting, const mpi::CommunicatorView& comm,
+                            const std::function<std::vector<int>()>& awaited) {
+  look_at_all();
+  const std::int64_t now = NodeBoard::now();
+  OpenParts<LossWatch>::instance().for_each(
+      [&](const LossWatch& watch) { watch.board_->own().waited = now; });
+  // If this rank was stopped, or had no core, the others may have been stopped too.
+  const std::int64_t limit = shortest_limit;
+  if (now - std::exchange(waiting.last_look, now) > limit / 4) waiting.since = now;
+  if (limit == 0 || now - waiting.since < limit || now < waiting.next_doubt) return;
+  waiting.next_doubt = now + nanoseconds(patience().deaths);
+  const std::vector<int> members = awaited();
+  if (members.empty()) return;
+  OpenParts<LossWatch>::instance().for_each([&](LossWatch& watch) {
+    if (watch.exclude_after_ == 0 || now - waiting.since < watch.exclude_after_) return;
+    watch.exclude_late(mpi::translated_ranks(comm, members, watch.comm_));
+  });
+}
+
+void LossWatch::exclude_late(const std::vector<int>& awaited) {
+  std::vector<std::uint32_t> elsewhere;
+  for (const int rank : awaited) {
+    if (rank == MPI_UNDEFINED) continue;
+    if (const auto slot = board_->index_of(Rank{rank})) {
+      RankArea& area = board_->area(*slot);
+      if (NodeBoard::now() - area.waited > exclude_after_) area.is_late = true;
+    } else if (link_ != nullptr) {
+      elsewhere.push_back(static_cast<std::uint32_t>(rank));
+    }
+  }
+  if (!elsewhere.empty()) link_->doubt(elsewhere);
 }
 
 std::uint64_t LossWatch::round() const {
@@ -93,14 +146,18 @@ std::uint64_t LossWatch::round() const {
 void LossWatch::look(bool at_once) {
   const std::int64_t now = NodeBoard::now();
   const std::uint64_t word = board_->losses();
-  if (!board_->is_open() || (word & over) != 0) return;
+  if (!board_->is_open()) return;
+  // The others have gone on, and this rank may have been excluded.
+  if ((word & over) != 0) return is_lost(board_->own_slot(), round_in(word)) ? notice() : void();
   if (link_ != nullptr && link_->is_over()) return;
   if (at_once || now >= next_look_) {
-    next_look_ = now + static_cast<std::int64_t>(patience().deaths.count() * 1e9);
+    next_look_ = now + nanoseconds(patience().deaths);
     for (std::size_t slot = 0; slot < board_->ranks().size(); ++slot) {
       const bool is_known = (board_->area(slot).fate & lost) != 0;
       // A rank that closes the mesh, or that has no place in the next one, is not lost.
-      if (is_known || !board_->has_failed(board_->ranks()[slot])) continue;
+      const bool is_failed =
+          board_->area(slot).is_late || board_->has_failed(board_->ranks()[slot]);
+      if (is_known || !is_failed) continue;
       if (link_ != nullptr)
         link_->see_death(static_cast<std::uint32_t>(board_->ranks()[slot].value()));
       else
@@ -112,7 +169,7 @@ void LossWatch::look(bool at_once) {
 
 // Ranks that are found while a round settles are part of it.
 void LossWatch::begin_round_for(std::size_t slot, std::uint64_t word) {
-  const auto settle = static_cast<std::int64_t>(patience().settle.count() * 1e9);
+  const std::int64_t settle = nanoseconds(patience().settle);
   if (round_in(word) != 0) {
     if (NodeBoard::now() < begin_in(word) + settle) return;
     decide_fates(round_in(word));
@@ -137,6 +194,10 @@ void LossWatch::notice() {
   leave_fast_path();
 }
 
+bool LossWatch::is_out(std::size_t slot) const {
+  return board_->area(slot).is_late || board_->is_gone(slot);
+}
+
 bool LossWatch::is_lost(std::size_t slot, std::uint64_t round) const {
   const std::uint64_t fate = board_->area(slot).fate;
   return (fate & lost) != 0 && fate >> 1 <= round;
@@ -151,7 +212,7 @@ void LossWatch::decide_fates(std::uint64_t round) const {
     std::atomic<std::uint64_t>& fate = board_->area(slot).fate;
     std::uint64_t known = fate;
     while ((known & lost) == 0 && known >> 1 < round &&
-           !fate.compare_exchange_weak(known, fate_of(round, board_->is_gone(slot)))) {
+           !fate.compare_exchange_weak(known, fate_of(round, is_out(slot)))) {
     }
   }
 }
@@ -159,11 +220,7 @@ void LossWatch::decide_fates(std::uint64_t round) const {
 LossWatch::Loss LossWatch::decide_with_other_nodes() const {
   using Failure = LossAgreement::Failure;
   const LossLink::LinkState state = link_->wait_for(link_->rounds());
-  if (state.failure == Failure::excluded)
-    throw Error{fmt::format("this rank is excluded from the mesh {}: the other ranks did not hear "
-                            "it for too long, and go on without it",
-                            mesh_),
-                "end this process"};
+  if (state.failure == Failure::excluded) throw_excluded(mesh_);
   if (state.failure == Failure::no_majority)
     throw Error{fmt::format("the mesh {} has lost ranks, and those that this rank still reaches "
                             "are not the majority of it",
@@ -187,6 +244,7 @@ LossWatch::Loss LossWatch::decide() const {
     loss.round = round_in(word);
     decide_fates(loss.round);
   }
+  if (is_lost(board_->own_slot(), loss.round)) throw_excluded(mesh_);
   // The step is that of the survivors of the first round, so that it stays the same.
   std::uint64_t least = ~std::uint64_t{0};
   for (std::size_t slot = 0; slot < board_->ranks().size(); ++slot) {
@@ -243,6 +301,13 @@ bool LossWatch::have_committed(std::int64_t step) const {
   return true;
 }
 
+std::vector<ProcessIdentity> LossWatch::excluded() const {
+  std::vector<ProcessIdentity> processes;
+  for (std::size_t slot = 0; slot < board_->ranks().size(); ++slot)
+    if (board_->area(slot).is_late) processes.push_back(board_->area(slot).identity());
+  return processes;
+}
+
 std::vector<std::int64_t> LossWatch::processes() const {
   std::vector<std::int64_t> processes;
   for (std::size_t slot = 0; slot < board_->ranks().size(); ++slot) {
@@ -280,7 +345,7 @@ bool LossWatch::have_met(std::uint64_t round, const std::vector<Rank>& ranks, Ga
   if ((word & over) != 0) return true;
   const std::vector<Rank> others = missing(round, ranks, meeting);
   for (const Rank rank : others)
-    if (const std::size_t slot = board_->index_of(rank).value(); board_->is_gone(slot))
+    if (const std::size_t slot = board_->index_of(rank).value(); is_out(slot))
       begin_round_for(slot, word);
   if (!others.empty()) return false;
   if (meeting == Gathering::before) return true;

@@ -99,6 +99,7 @@ NodeBoard::NodeBoard(std::byte* memory, std::shared_ptr<void> owner, int descrip
   struct flock lock = lock_of(own_slot_);
   own_.has_lock = descriptor_ >= 0 && ::fcntl(descriptor_, F_OFD_SETLK, &lock) == 0;
   own_.process = ProcessIdentity::own();
+  own_.waited = now();
   own_.has_come = true;
   OpenParts<NodeBoard>::instance().add(*this);
   // If a rank ends the job with its own message, its peers do not report its end.

@@ -5,10 +5,12 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -16,6 +18,7 @@
 
 #include "exchange/placed_tensors.hpp"
 #include "rankmesh/exchange/checkpoint.hpp"
+#include "rankmesh/exchange/sharded_buffer.hpp"
 #include "rankmesh/rankmesh.hpp"
 #include "support/checks.hpp"
 #include "support/mpi_world.hpp"
@@ -138,6 +141,29 @@ void alter(const std::string& path, std::int64_t offset) {
 }
 
 }  // namespace
+
+TEST_CASE("the parts of a sharded buffer are saved, and loaded by one member") {
+  Mesh mesh{MPI_COMM_WORLD, "dp=auto"};
+  const Folder folder{mesh["world"]};
+  const std::vector<std::int64_t> sizes{5, 3, 0, 40, 7};
+  const auto values_of = [&](std::int64_t t) {
+    return std::vector<double>(static_cast<std::size_t>(sizes[static_cast<std::size_t>(t)]),
+                               1.5 * static_cast<double>(t));
+  };
+  exchange::ShardedBuffer<double> weights{mesh["dp"], sizes, {.bytes = 80}};
+  for (std::int64_t t = 0; t < weights.tensors(); ++t) weights.load(t, values_of(t));
+  save_checkpoint(mesh["world"], folder.path, "one", weights.saved("weights"));
+  if (const auto alone = mesh.new_group(std::vector{mesh.rank()})) {
+    exchange::ShardedBuffer<double> loaded{*alone, sizes, {.keep_whole = true}};
+    load_checkpoint(*alone, folder.path + "/one", loaded.loaded("weights"));
+    loaded.changed();
+    for (std::int64_t t = 0; t < loaded.tensors(); ++t) {
+      const auto whole = loaded.gather(t);
+      CHECK(std::ranges::equal(whole, values_of(t)));
+    }
+    mesh.close(alone);
+  }
+}
 
 TEST_CASE("a checkpoint is saved on one mesh and loaded on others") {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto"};

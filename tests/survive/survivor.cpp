@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A rank of a job some of whose ranks are killed. It prints what it learns, for
 // tests/survive/check.
+#include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -22,6 +24,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "rankmesh/exchange/checkpoint.hpp"
 #include "rankmesh/rankmesh.hpp"
 #include "shards.hpp"
 
@@ -59,8 +62,30 @@ void stamp(const char* what) {
   std::fflush(stdout);
 }
 
+// Stops this process. Another one continues it, unless the kind is "stop for ever".
+void stop(std::string_view kind) {
+  const char* const seconds = std::getenv("SURVIVOR_STOP");
+  if (kind != "stop for ever" && seconds != nullptr &&
+      std::system(fmt::format("(sleep {}; kill -CONT {}) >/dev/null 2>&1 &", seconds, ::getpid())
+                      .c_str()) != 0)
+    std::_Exit(4);
+  ::kill(::getpid(), SIGSTOP);
+}
+
+// The next rename() of this process stops it first.
+std::atomic<bool> stops_in_rename{false};
+
 void die(std::string_view kind = {}) {
   stamp("death");
+  if (kind == "slow") return (void)::usleep(3'500'000);
+  if (kind == "stop in save") return (void)(stops_in_rename = true);
+  if (kind == "stop in wait")
+    return std::thread{[] {
+             ::usleep(300'000);
+             stop("stop");
+           }}
+        .detach();
+  if (kind.starts_with("stop")) return stop(kind);
   if (kind == "exit") std::exit(3);
   // All processes of this host, and with "power" its network before.
   if (kind == "power" && std::system("ip link set eth0 down") != 0) std::_Exit(4);
@@ -76,6 +101,9 @@ void require(bool condition, const char* what) {
   std::_Exit(3);
 }
 
+// Where an excluded rank writes before it ends.
+std::span<int> old_memory;
+
 // Does one step on a mesh, and checks its results.
 class Steps {
  public:
@@ -85,7 +113,13 @@ class Steps {
       adopted_ = mesh.adopt(of_program, "adopted");
     if (kind == "second mesh" && of_program != MPI_COMM_NULL)
       second_.emplace(of_program, "all=" + std::to_string(mesh.size()));
+    if (is_slow(kind)) {
+      symmetric_.emplace(mesh.allocate_symmetric<int>(8, {"dp"}));
+      old_memory = {symmetric_->data(), symmetric_->size()};
+    }
   }
+  // Whether the first ranks do not die, but are excluded.
+  static bool is_slow(std::string_view kind) { return kind == "slow" || kind.starts_with("stop"); }
   void step() {
     if (kind_ == "message") return message();
     if (kind_ == "function") return with_function();
@@ -93,6 +127,8 @@ class Steps {
     if (kind_ == "group") return group();
     sum(adopted_ ? *adopted_ : second_ ? (*second_)["all"] : all_, kind_ == "large" ? 300'000 : 7);
     if (kind_ == "gather") gather();
+    if (symmetric_) sum_in_place();
+    if (kind_ == "stop in save") save();
   }
 
  private:
@@ -103,6 +139,19 @@ class Steps {
     std::vector<double> data(count, rank() + 1);
     group.all_reduce(std::span{data});
     require(data.back() == size() * (size() + 1) / 2, "the sum");
+  }
+  void sum_in_place() {
+    const std::span<int> data{symmetric_->data(), symmetric_->size()};
+    std::ranges::fill(data, rank() + 1);
+    mesh_["dp"].all_reduce(*symmetric_);
+    require(data.back() == size() * (size() + 1) / 2, "the sum in symmetric memory");
+  }
+  void save() {
+    const auto place =
+        TensorPlacement::parse(fmt::format("[{},3] f64 @ all={} : (all, _)", size(), size()));
+    const std::vector<double> data(3, rank());
+    exchange::save_checkpoint(all_, std::getenv("SURVIVOR_FOLDER"),
+                              fmt::format("{}-of-{}", saves_++, size()), {{"x", place, data}});
   }
   // Large enough for MPI.
   void message() {
@@ -145,6 +194,8 @@ class Steps {
   GroupCoordinator& all_;
   std::shared_ptr<GroupCoordinator> adopted_;
   std::optional<Mesh> second_;
+  std::optional<SymmetricSpan<int>> symmetric_;
+  int saves_ = 0;
 };
 
 void restore(Mesh& mesh, rankmesh_test::Shards& shards, exchange::KeptTensors& kept,
@@ -166,6 +217,8 @@ int run(const Arguments& arguments) {
   Survival survival;
   if (const char* const text = std::getenv("SURVIVOR_SILENCE"))
     survival.silence = std::chrono::duration<double>{std::atof(text)};
+  if (const char* const text = std::getenv("SURVIVOR_EXCLUDE"))
+    survival.exclude_after = std::chrono::duration<double>{std::atof(text)};
   const MeshOptions options{.survive = survival};
   // The last rank has no part in the mesh, and does nothing.
   MPI_Comm world = MPI_COMM_WORLD;
@@ -196,6 +249,11 @@ int run(const Arguments& arguments) {
       if (first > 0) restore(*mesh, shards, kept, first - 1);
       const bool dies = losses == 0 && is_in(arguments.first);
       for (std::int64_t step = first; step < first + steps; ++step) {
+        // The victim waits for the others, and is stopped meanwhile. Later they do so until it
+        // comes back.
+        if (arguments.kind == "stop in wait" && losses == 0 && step == step_of_death && !dies)
+          ::usleep(600'000);
+        if (Steps::is_slow(arguments.kind) && losses != 0) ::usleep(150'000);
         if (dies && step == step_of_death && arguments.kind != "close" &&
             arguments.kind != "commit")
           die(arguments.kind);
@@ -222,6 +280,9 @@ int run(const Arguments& arguments) {
                  lost.message());
       std::fflush(stdout);
       is_lost = true;
+    } catch (const Error&) {
+      std::ranges::fill(old_memory, 99);  // nobody reads it
+      throw;
     }
     if (losses == 1 && is_in(arguments.second)) {
       if (arguments.wait_of_second == 0) die();
@@ -234,6 +295,16 @@ int run(const Arguments& arguments) {
 }
 
 }  // namespace
+
+extern "C" int rename(const char* from, const char* to) noexcept {
+  if (stops_in_rename.exchange(false)) {
+    stop("stop");
+    const int result = ::renameat(AT_FDCWD, from, AT_FDCWD, to);
+    fmt::print("renamed with {}\n", result);
+    return result;
+  }
+  return ::renameat(AT_FDCWD, from, AT_FDCWD, to);
+}
 
 int main(int argc, char** argv) {
   if (argc != 6) return 2;

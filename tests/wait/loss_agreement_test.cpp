@@ -81,6 +81,11 @@ class World {
   void kill_after_messages(std::uint32_t member, int messages) {
     members_[member].messages_left = messages;
   }
+  // A member, or itself, says that it is out, although it lives: it was late.
+  void exclude_at(std::uint32_t member, std::uint32_t by, int tick) {
+    members_[by].excludes = member;
+    members_[by].excludes_at = tick;
+  }
   void stop(std::uint32_t member, int begin, int end) {
     members_[member].stopped_at = begin;
     members_[member].continued_at = end;
@@ -120,6 +125,8 @@ class World {
     bool is_dead = false;
     int dies_at = -1, messages_left = -1;
     int stopped_at = -1, continued_at = -1;
+    std::uint32_t excludes = 0;
+    int excludes_at = -1;
     int phase = 0;
     std::vector<int> heard{};  // when it has heard of each member's node
     std::size_t known = 0;     // decisions that the world has compared
@@ -187,6 +194,10 @@ class World {
     }
     if (const std::uint32_t peer = m ^ 1; peer < size() && members_[peer].is_dead)
       agreement.see_death(peer);
+    if (member.excludes_at >= 0 && tick_ >= member.excludes_at) {
+      member.excludes_at = -1;
+      if (!agreement.is_over()) agreement.see_death(member.excludes);
+    }
     for (std::uint32_t other = 0; other < size(); ++other)
       if (watches(m / 2, other / 2) && tick_ - member.heard[other] > conditions_.times.silence)
         agreement.see_silence(other);
@@ -335,11 +346,16 @@ void try_schedule(std::uint64_t seed) {
     const int begin = below(40);
     world.stop(static_cast<std::uint32_t>(below(size)), begin, begin + below(200));
   }
+  const bool has_exclusions = below(4) == 0;
+  for (int i = has_exclusions ? 1 + below(2) : 0; i > 0; --i) {
+    const auto by = static_cast<std::uint32_t>(below(size));
+    world.exclude_at(static_cast<std::uint32_t>(below(size)), by, below(100));
+  }
   world.run();
   std::uint32_t dead = 0;
   for (std::uint32_t m = 0; m < world.size(); ++m)
     if (!world.is_alive(m) && world.of(m).failure() == Failure::none) ++dead;
-  if (has_cuts || has_stops || !is_good) return;
+  if (has_cuts || has_stops || has_exclusions || !is_good) return;
   // Only the dead are lost, and the others go on if they are the majority at any time.
   for (const Decision& decision : world.decisions())
     for (std::uint32_t m = 0; m < world.size(); ++m)
@@ -411,6 +427,25 @@ TEST_CASE("a member that was stopped for long learns that it is excluded") {
   CHECK(world.decisions().front().lost == set_of(5, {4}));
   CHECK(world.of(4).failure() == Failure::excluded);
   CHECK(world.of(0).is_over());
+}
+
+TEST_CASE("a member that lives and is excluded by another one learns it, and the others go on") {
+  World world{8, {.members = 5}};
+  world.exclude_at(0, 3, 10);
+  world.run();
+  CHECK(world.decisions().front().lost == set_of(5, {0}));
+  CHECK(world.of(0).failure() == Failure::excluded);
+  CHECK(world.of(3).is_over());
+}
+
+TEST_CASE("members that exclude each other end, and the others go on") {
+  World world{9, {.members = 5, .loss = 0.2}};
+  world.exclude_at(1, 3, 10);
+  world.exclude_at(3, 1, 10);
+  world.run();
+  CHECK(world.of(0).is_over());
+  CHECK(world.of(2).is_over());
+  CHECK(world.of(4).is_over());
 }
 
 TEST_CASE("a thousand members") {

@@ -39,8 +39,8 @@ class RANKMESH_API KeptTensors {
   /// @param group  The ranks of the places are its members. Use the group whose members have the
   ///               same part of the model, such as `dp`.
   /// @param step  The step that commit() gets next.
-  /// @throws UsageError if a name occurs twice, if a source does not fit its place, if a place has
-  /// partial sums, or if this call would drop the last step that is committed.
+  /// @throws UsageError if a name occurs twice, if a source does not fit its place, or if a place
+  /// has partial sums.
   /// @throws MismatchError on all members if they pass different steps, names or places.
   /// @throws LostRanks if ranks are lost. What was kept before is still there.
   void keep(GroupCoordinator& group, std::int64_t step, std::span<const SavedTensor> tensors);

@@ -174,22 +174,18 @@ class ShardedBuffer {
   /// @param name  The tensors are called `NAME.0`, `NAME.1`, and so on.
   [[nodiscard]] std::vector<SavedTensor> saved(const std::string& name) {
     std::vector<SavedTensor> tensors;
-    for (std::int64_t t = 0; t < this->tensors(); ++t) {
-      auto& tensor =
-          tensors.emplace_back(SavedTensor{name + "." + std::to_string(t), memory_.place(t)});
-      tensor.source.memory = memory_.part(t).as_input();
-    }
+    for (const auto& part : memory_.parts())
+      tensors.emplace_back(SavedTensor{name + "." + std::to_string(tensors.size()), part.place})
+          .source.memory = part.memory.as_input();
     return tensors;
   }
   /// Returns the same parts, for load_checkpoint() and KeptTensors::restore(). Call changed()
   /// afterwards.
   [[nodiscard]] std::vector<LoadedTensor> loaded(const std::string& name) {
     std::vector<LoadedTensor> tensors;
-    for (std::int64_t t = 0; t < this->tensors(); ++t) {
-      auto& tensor =
-          tensors.emplace_back(LoadedTensor{name + "." + std::to_string(t), memory_.place(t)});
-      tensor.target.memory = memory_.part(t);
-    }
+    for (const auto& part : memory_.parts())
+      tensors.emplace_back(LoadedTensor{name + "." + std::to_string(tensors.size()), part.place})
+          .target.memory = part.memory;
     return tensors;
   }
 

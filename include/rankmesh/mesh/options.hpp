@@ -35,6 +35,13 @@ struct Survival {
   /// The time after which a node of which nothing is heard is lost, and all its ranks with it; at
   /// least 0.2 s. A rank that ends on a node that is still heard is lost at once.
   Deadline::Duration silence{1};
+  /// A rank is excluded, which means that it is lost, if another rank has waited for it for so
+  /// long, and it has not waited in rankmesh meanwhile: it is stopped, or in the program's own code
+  /// or MPI, or slow. At least 0.5 s, and shorter than the time limits of waits, which would end
+  /// the waits before. Choose it longer than any rank computes. An excluded rank that comes back
+  /// throws an Error at its next call, and must end. If `exclude_after` is empty, no rank is
+  /// excluded.
+  std::optional<Deadline::Duration> exclude_after{};
 };
 
 /// Holds the options of a mesh. All options except `log`, `stall` and `device` must be the same on

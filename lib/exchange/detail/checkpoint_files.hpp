@@ -50,7 +50,8 @@ class OpenFiles {
 };
 
 /// Keeps other jobs from saving into a folder, as long as it exists. Creates the folder and its
-/// parents. File systems without locks do without it.
+/// parents. File systems without locks do without it, and so does a job that has lost ranks: one
+/// that is excluded may be stopped while it holds the lock.
 class FolderLock {
  public:
   /// @throws FileError if another job has the lock.
@@ -68,7 +69,12 @@ class FolderLock {
 void create_folder(const std::string& root, const std::string& name);
 /// Writes a new file, and waits until the disk has it.
 void write_file(const std::string& path, std::string_view text);
-/// Makes root/latest refer to a folder in `root`, in one step.
-void set_latest(const std::string& root, const std::string& name);
+/// Makes a link to a folder in `root`, and writes it and the folder to disk.
+/// @param link  Its name in `root`.
+void make_link(const std::string& root, const std::string& link, const std::string& name);
+/// Makes root/latest the link of make_link(), in one step.
+void set_latest(const std::string& root, const std::string& link);
+/// Removes the link of make_link(), if it is there: then set_latest() can only fail.
+void remove_link(const std::string& root, const std::string& link) noexcept;
 
 }  // namespace rankmesh::exchange::detail

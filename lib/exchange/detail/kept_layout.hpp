@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "rankmesh/base/hash.hpp"
@@ -29,6 +30,20 @@ struct KeptTensor {
   }
 };
 
+/// Makes places from places. Many tensors have equal ones, for which it is done once.
+class OncePerPlace {
+ public:
+  template <class Make>
+  const TensorPlacement& of(const std::string& text, Make&& make) {
+    auto found = made_.find(text);
+    if (found == made_.end()) found = made_.emplace(text, make()).first;
+    return found->second;
+  }
+
+ private:
+  std::unordered_map<std::string, TensorPlacement> made_;
+};
+
 /// The same on all members that have kept a step.
 struct KeptLayout {
   /// @param mesh  The key of their mesh.
@@ -45,7 +60,11 @@ struct KeptLayout {
   std::string text;
   Hash128 hash;
 
-  [[nodiscard]] const KeptTensor* find(std::string_view name) const;
+  /// Returns the tensor of this name, or null.
+  [[nodiscard]] const KeptTensor* find(const std::string& name) const;
+
+ private:
+  std::unordered_map<std::string, std::size_t> by_name_;
 };
 
 /// Returns the layout of tensors on the members of a group.

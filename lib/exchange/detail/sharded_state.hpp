@@ -70,7 +70,7 @@ struct ShardedMemory::State {
   std::vector<std::int64_t> sizes;  // of the tensors
   std::vector<ShardBucket> buckets{};
   std::vector<std::size_t> bucket_of{};   // for each tensor
-  std::vector<TensorPlacement> places{};  // of the tensors; empty until place() is called
+  std::vector<TensorPlacement> places{};  // of the tensors; see all_places()
   // Memory of 1 + prefetch buckets, and of more if the program needs more at the same time.
   std::vector<std::shared_ptr<Tensor>> spare{};
   std::int64_t slots = 0;
@@ -83,6 +83,8 @@ struct ShardedMemory::State {
   /// Returns the bucket of a tensor.
   /// @throws UsageError if there is no such tensor.
   ShardBucket& bucket_with(std::int64_t tensor);
+  /// Returns which member has which elements of each tensor.
+  [[nodiscard]] const std::vector<TensorPlacement>& all_places();
   /// Returns the elements of a tensor that a member has: the first of them, and their number.
   [[nodiscard]] std::pair<std::int64_t, std::int64_t> elements_of(std::int64_t tensor,
                                                                   std::int64_t member);

@@ -2,6 +2,7 @@
 // Connects the ranks of a mesh on several nodes that may survive.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -11,6 +12,9 @@
 #include "wait/detail/loss_link.hpp"
 
 namespace rankmesh::detail {
+
+/// Returns Survival::exclude_after in nanoseconds; 0 if it is empty.
+[[nodiscard]] std::int64_t exclude_after_of(const Survival& survival);
 
 /// Tells all ranks where this one receives messages about losses, and connects them. Collective
 /// over the mesh; blocks.

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/detail/process_identity.hpp"
 #include "rankmesh/mpi/native.hpp"
 
 namespace rankmesh::mpi {
@@ -49,6 +50,11 @@ void record_survivor() noexcept;
 void record_companions(const std::vector<std::int64_t>& processes) noexcept;
 /// Returns whether one of them has ended.
 [[nodiscard]] bool has_companion_ended() noexcept;
+/// Records a process that is excluded from a mesh, and may be stopped for ever. It ends with this
+/// process at the latest.
+void record_excluded(const rankmesh::detail::ProcessIdentity& process);
+/// Kills the processes that were excluded, as far as they live.
+void end_excluded() noexcept;
 /// Records that ranks are lost, without which MPI is not finalised.
 void record_loss() noexcept;
 [[nodiscard]] bool has_loss() noexcept;

@@ -11,6 +11,7 @@
 
 #include "base/detail/process_stat.hpp"
 #include "deadlock_watch.hpp"
+#include "loss_watch.hpp"
 #include "monitor_state.hpp"
 #include "published_wait.hpp"
 #include "rankmesh/base/deadline.hpp"
@@ -50,6 +51,7 @@ class LongWait {
 
   void take_steps();
   [[nodiscard]] bool may_give_up() const { return !point_.may_give_up || point_.may_give_up(); }
+  [[nodiscard]] std::vector<int> awaited() const;
   void begin();
   [[nodiscard]] record::Wait wait_of_point() const;
   [[nodiscard]] PublishedWait::RanksElsewhere ranks_elsewhere() const;
@@ -72,6 +74,7 @@ class LongWait {
   const WaitPoint& point_;
   const Deadline& deadline_;
   const Deadline silence_;  ///< Nothing is received before it has passed.
+  LossWatch::Waiting waiting_;
   std::int64_t begin_ = 0;  ///< 0 before the first look.
   std::optional<PublishedWait> published_;
   std::optional<Inquiry> inquiry_;

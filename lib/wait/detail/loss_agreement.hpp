@@ -62,7 +62,16 @@ class RANKMESH_API LossAgreement {
   };
 
   struct LossMessage {
-    enum class MessageKind : std::uint8_t { report, prepare, promise, accept, accepted, decision };
+    /// A `doubt` is no part of the agreement; see LossLink::doubt().
+    enum class MessageKind : std::uint8_t {
+      report,
+      prepare,
+      promise,
+      accept,
+      accepted,
+      decision,
+      doubt
+    };
     MessageKind kind = MessageKind::report;
     std::uint32_t generation = 1;
     std::uint64_t ballot = 0;
@@ -85,7 +94,7 @@ class RANKMESH_API LossAgreement {
                 std::function<std::vector<StepOfMember>()> freeze,
                 std::function<Members(const Members& lost)> stay);
 
-  /// The process of a member has ended.
+  /// The process of a member has ended, or it was too late. It may live, and answer.
   void see_death(std::uint32_t member);
   /// A member has not been heard for long.
   void see_silence(std::uint32_t member);

@@ -73,6 +73,8 @@ class LossLink {
     std::vector<std::int32_t> node_of_rank{};
     std::vector<LossAddress> addresses{};
     double silence = 1;  ///< In seconds; a node that is not heard for so long is lost.
+    /// In nanoseconds; a rank that others await for so long is lost. 0: never.
+    std::int64_t exclude_after = 0;
   };
   /// @param stay  See LossAgreement.
   LossLink(std::shared_ptr<LossPort> port, std::shared_ptr<NodeBoard> board, LinkFacts facts,
@@ -82,6 +84,9 @@ class LossLink {
   LossLink& operator=(const LossLink&) = delete;
 
   void see_death(std::uint32_t rank);
+  /// This rank has waited too long for ranks of other nodes. The ranks of these nodes look whether
+  /// they are late, because they see when these ranks have waited last.
+  void doubt(const std::vector<std::uint32_t>& ranks);
   void come(LossAgreement::Attendance meeting);
   [[nodiscard]] bool have_all_come() const;
   [[nodiscard]] bool is_over() const;
@@ -115,6 +120,7 @@ class LossLink {
   void hear_all(std::int64_t now);
   void say_hello();
   void accuse_silent(std::int64_t now);
+  void mark_late(const LossAgreement::Members& doubted, std::int64_t now) const;
   void send(std::uint32_t to, const LossAgreement::LossMessage& message);
   void flush();
 

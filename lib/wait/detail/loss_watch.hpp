@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,6 +14,7 @@
 #include "node_board.hpp"
 #include "rankmesh/base/index.hpp"
 #include "rankmesh/export.hpp"
+#include "rankmesh/mpi/communicator.hpp"
 #include "rankmesh/wait/rank_names.hpp"
 
 namespace rankmesh::detail {
@@ -41,9 +43,13 @@ class RANKMESH_API LossWatch : public std::enable_shared_from_this<LossWatch> {
   /// Begins to watch.
   /// @param mesh  The text of the mesh, for messages.
   /// @param step  The step that the ranks have committed in the last mesh.
+  /// @param comm  Of the mesh.
+  /// @param exclude_after  In nanoseconds; see Survival. 0: no rank is excluded.
   /// @param link  To other nodes; null if the mesh is on one node.
   static std::shared_ptr<LossWatch> create(std::shared_ptr<NodeBoard> board, RankNames names,
                                            std::string mesh, std::optional<std::int64_t> step,
+                                           const mpi::CommunicatorView& comm,
+                                           std::int64_t exclude_after,
                                            std::unique_ptr<LossLink> link);
   ~LossWatch();
   LossWatch(const LossWatch&) = delete;
@@ -53,6 +59,17 @@ class RANKMESH_API LossWatch : public std::enable_shared_from_this<LossWatch> {
   /// other ranks have found.
   /// @param at_once  Also if it has looked a moment ago.
   static void look_at_all(bool at_once = false);
+  /// One wait of this rank, in nanoseconds.
+  struct Waiting {
+    std::int64_t since = 0;
+    std::int64_t last_look = 0, next_doubt = 0;
+  };
+  /// Does the same, and says in all meshes that this rank waits. Ranks for which it has waited too
+  /// long are excluded. Called again and again by a wait.
+  /// @param awaited  Returns for whom this rank waits, as ranks of `comm`. Called only if the wait
+  ///                 is long.
+  static void look_at_all(Waiting& waiting, const mpi::CommunicatorView& comm,
+                          const std::function<std::vector<int>()>& awaited);
   /// Returns how many rounds of all its meshes this process has seen.
   [[nodiscard]] static std::uint64_t count() { return rounds_seen.load(std::memory_order_relaxed); }
   /// Throws LostRanks for the last round of a mesh. Blocks until it has settled.
@@ -78,6 +95,8 @@ class RANKMESH_API LossWatch : public std::enable_shared_from_this<LossWatch> {
   /// Returns whether all ranks of this node have committed a step, or a later one.
   [[nodiscard]] bool have_committed(std::int64_t step) const;
 
+  /// Returns the processes of this node that are excluded, and may live.
+  [[nodiscard]] std::vector<ProcessIdentity> excluded() const;
   /// Returns the ids of the processes of the ranks, as far as they mean something here.
   [[nodiscard]] std::vector<std::int64_t> processes() const;
 
@@ -96,21 +115,27 @@ class RANKMESH_API LossWatch : public std::enable_shared_from_this<LossWatch> {
 
  private:
   LossWatch(std::shared_ptr<NodeBoard> board, RankNames names, std::string mesh,
+            const mpi::CommunicatorView& comm, std::int64_t exclude_after,
             std::unique_ptr<LossLink> link);
 
   void look(bool at_once);
   void begin_round_for(std::size_t slot, std::uint64_t word);
+  void exclude_late(const std::vector<int>& awaited);
   void notice();
   void decide_fates(std::uint64_t round) const;
   [[nodiscard]] Loss decide_with_other_nodes() const;
+  [[nodiscard]] bool is_out(std::size_t slot) const;
   [[nodiscard]] bool is_lost(std::size_t slot, std::uint64_t round) const;
   [[noreturn]] void raise_own() const;
 
   static std::atomic<std::uint64_t> rounds_seen;
+  static std::atomic<std::int64_t> shortest_limit;  // `exclude_after_` of all; 0: none has one
 
   const std::shared_ptr<NodeBoard> board_;
   const RankNames names_;
   const std::string mesh_;
+  const mpi::CommunicatorView comm_;
+  const std::int64_t exclude_after_;
   const std::unique_ptr<LossLink> link_;
   std::atomic<std::uint64_t> noticed_{0};  // the last round that this process has seen
   std::atomic<std::int64_t> next_look_{0};

@@ -178,10 +178,12 @@ struct alignas(128) RankArea {
   std::atomic<std::uint64_t> circle_version{0};
   std::atomic<std::uint64_t> circle_finder{0};
 
-  // See LossWatch. Others write the first two, too.
+  // See LossWatch. Others write the first three, too.
+  std::atomic<bool> is_late{false};         ///< Whether others have waited for it for too long.
   std::atomic<std::uint64_t> fate{0};       ///< Whether the rank is lost, as its node has decided.
   std::atomic<std::uint64_t> committed{0};  ///< The step that the rank has committed.
   std::atomic<std::uint64_t> met{0};        ///< Where the rank waits for the other survivors.
+  std::atomic<std::int64_t> waited{0};      ///< When it has waited last, or opened the mesh.
 
   [[nodiscard]] bool is_open() const { return has_come && presence == Presence::open; }
   /// Returns the process of the rank; of no process before the rank has come.

@@ -4,8 +4,10 @@
 #include <rankmesh/exchange/sharded_buffer.hpp>
 #include <rankmesh/rankmesh.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -51,8 +53,12 @@ TEST_CASE("surviving: replicas") {
   auto& dp = mesh["dp"];
   const std::int64_t step = 0;
   exchange::KeptTensors kept;
-  std::vector<float> weights(4096 * 1024);
+  std::vector<float> weights(4096 * 1024, 2.5F);
   // snippet: replicas
-  CHECK(kept.bytes() == 4 * 4096 * 1024);
+  CHECK(std::ranges::count(weights, 2.5F) == std::ssize(weights));
+  kept.keep(dp, step + 1, {{"weights", share, own}});
+  std::ranges::fill(weights, 0.0F);
+  kept.restore(dp, step + 1, {{"weights", whole, weights}});
+  CHECK(std::ranges::count(weights, 2.5F) == std::ssize(weights));
   mesh.close();
 }

@@ -53,10 +53,13 @@ class RANKMESH_API ShardedMemory {
   [[nodiscard]] Buffer local(std::int64_t tensor);
   void reduce(std::int64_t tensor);
   void wait();
-  /// Returns which member has which elements of a tensor.
-  [[nodiscard]] const TensorPlacement& place(std::int64_t tensor);
-  /// Returns this member's elements of a tensor.
-  [[nodiscard]] Buffer part(std::int64_t tensor);
+  /// Which member has which elements of a tensor, and those of this member.
+  struct OwnPart {
+    TensorPlacement place;
+    Buffer memory;
+  };
+  /// Returns this member's parts of all tensors.
+  [[nodiscard]] std::vector<OwnPart> parts();
 
  private:
   struct State;
