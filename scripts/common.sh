@@ -47,6 +47,7 @@ test    zsh                  zsh                  zsh
 all     chromium             chromium             chromium
 all     libthrust-dev        -                    -
 all     libtorch-dev         -                    -
+all     python3-torch        -                    -
 docs    doxygen              doxygen              doxygen
 docs    furo                 python3-furo         python-sphinx-furo
 docs    python3-myst-parser  python3-myst-parser  python-myst-parser

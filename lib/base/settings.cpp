@@ -69,11 +69,11 @@ SingleCopy single_copy_from_environment() {
 
 RANKMESH_PRIVATE_API std::string detail::meant_setting(std::string_view name) {
   static const std::vector<std::string> settings{
-      "RANKMESH_CHECK",       "RANKMESH_DEADLINE",     "RANKMESH_DEVICE_DEADLINE",
-      "RANKMESH_LOG",         "RANKMESH_NCCL_LIBRARY", "RANKMESH_NVTX",
-      "RANKMESH_RECORD",      "RANKMESH_RECORD_TIMES", "RANKMESH_ROUTES",
-      "RANKMESH_SINGLE_COPY", "RANKMESH_STALL",        "RANKMESH_TIMEOUT",
-      "RANKMESH_WATCHDOG"};
+      "RANKMESH_CHECK",   "RANKMESH_DEADLINE",     "RANKMESH_DEVICE_DEADLINE",
+      "RANKMESH_LOG",     "RANKMESH_NCCL_LIBRARY", "RANKMESH_NVTX",
+      "RANKMESH_RECORD",  "RANKMESH_RECORD_LINES", "RANKMESH_RECORD_TIMES",
+      "RANKMESH_ROUTES",  "RANKMESH_SINGLE_COPY",  "RANKMESH_STALL",
+      "RANKMESH_TIMEOUT", "RANKMESH_WATCHDOG"};
   const bool is_one = std::ranges::find(settings, name) != settings.end();
   return is_one || !name.starts_with("RANKMESH_") ? "" : nearest(name, settings);
 }
@@ -133,6 +133,7 @@ Settings Settings::from_environment() {
   read([&] { settings.check = flag_from_environment("RANKMESH_CHECK"); });
   read([&] { settings.record = record_from_environment(); });
   read([&] { settings.record_times = flag_from_environment("RANKMESH_RECORD_TIMES"); });
+  read([&] { settings.record_lines = flag_from_environment("RANKMESH_RECORD_LINES"); });
   read([&] { settings.nvtx = flag_from_environment("RANKMESH_NVTX"); });
   read([&] { settings.single_copy = single_copy_from_environment(); });
   read([&] { settings.log = log_choice_from_environment(); });

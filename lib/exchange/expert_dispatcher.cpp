@@ -18,27 +18,26 @@
 namespace rankmesh::exchange {
 namespace {
 
-using detail::refuse;
+using detail::DispatcherCall;
 
 // Throws a UsageError if the arguments of this rank are invalid.
-void validate(const GroupCoordinator& group, const ExpertMap& map,
+void validate(const DispatcherCall& by, const ExpertMap& map,
               const ExpertDispatcherOptions& options) {
   if (options.alignment < 1 || options.capacity.value_or(1) < 1)
-    refuse(group,
-           fmt::format("the alignment is {}, the capacity {}", options.alignment,
-                       options.capacity.value_or(1)),
-           "set both to 1 or more");
-  if (map.ranks() != group.size())
-    refuse(group, fmt::format("the expert map is for {} ranks", map.ranks()),
-           "make a map for as many ranks as the group has");
+    by.refuse(fmt::format("the alignment is {}, the capacity {}", options.alignment,
+                          options.capacity.value_or(1)),
+              "set both to 1 or more");
+  if (map.ranks() != by.group.size())
+    by.refuse(fmt::format("the expert map is for {} ranks", map.ranks()),
+              "make a map for as many ranks as the group has");
 }
 
-detail::Arguments arguments_of(std::string_view function, const GroupCoordinator& group,
-                               const ExpertMap& map, const ExpertDispatcherOptions& options) {
+detail::Arguments arguments_of(const DispatcherCall& by, const ExpertMap& map,
+                               const ExpertDispatcherOptions& options) {
   const std::string capacity =
       options.capacity ? fmt::format("capacity {}", *options.capacity) : "no capacity";
   detail::Arguments arguments{
-      fmt::format("ExpertDispatcher{} over '{}'", function, group.name()),
+      by.name(),
       {fmt::format("{} experts in {} slots, alignment {}, {}", map.experts(), map.slots(),
                    options.alignment, capacity)}};
   for (const std::int32_t expert : map.physical_to_logical())
@@ -51,11 +50,12 @@ detail::Arguments arguments_of(std::string_view function, const GroupCoordinator
 // are invalid.
 void verify_agreement(std::string_view function, GroupCoordinator& group, const ExpertMap& map,
                       const ExpertDispatcherOptions& options) {
-  const detail::Arguments arguments = arguments_of(function, group, map, options);
+  const DispatcherCall by{group, function};
+  const detail::Arguments arguments = arguments_of(by, map, options);
   detail::agree(group, hash_of(arguments),
                 {detail::UserFunction::expert_dispatcher, [&] { return arguments; },
                  "pass the same map, alignment and capacity on every rank",
-                 detail::failure_of([&] { validate(group, map, options); })});
+                 detail::failure_of([&] { validate(by, map, options); })});
 }
 
 }  // namespace
@@ -108,8 +108,9 @@ ExpertRoute ExpertDispatcher::route(DeviceSpan<const std::int32_t> ids, std::int
 ExpertRoute ExpertDispatcher::plan(std::span<const std::int32_t> ids, std::int64_t top_k) {
   State& s = *state_;
   std::optional<detail::RoutePlanner> planner;
+  const DispatcherCall function = s.call_of("::route");
   const std::exception_ptr failure =
-      detail::failure_of([&] { planner.emplace(s.group, s.map, s.options, ids, top_k); });
+      detail::failure_of([&] { planner.emplace(function, s.map, s.options, ids, top_k); });
   const auto slots = static_cast<std::size_t>(s.map.slots());
   if (s.options.capacity) {
     // Every rank sends the same number of rows to every slot, so no numbers have to be exchanged.
@@ -127,8 +128,7 @@ ExpertRoute ExpertDispatcher::plan(std::span<const std::int32_t> ids, std::int64
   if (std::ranges::find(from_rank, -1) == from_rank.end())
     return std::move(*planner).plan(to_slot, from_rank);
   const auto describe = [&] {
-    return detail::Arguments{fmt::format("route() of '{}'", s.group.name()),
-                             {fmt::format("{} ids, top-{}", ids.size(), top_k)}};
+    return detail::Arguments{function.name(), {fmt::format("{} ids, top-{}", ids.size(), top_k)}};
   };
   detail::throw_difference(s.group, {detail::UserFunction::expert_dispatcher, describe,
                                      "fix the arguments of the rank that failed", failure});

@@ -17,7 +17,7 @@
 namespace rankmesh::exchange {
 namespace {
 
-using detail::refuse;
+using detail::DispatcherCall;
 using device::GatherRows;
 using device::WeightedSum;
 
@@ -70,29 +70,25 @@ Work start(GroupCoordinator& group, const RowStep& step, std::shared_ptr<void> k
 
 // Validates both buffers and returns the elements of a row. This number does not follow from a
 // buffer without rows, so it is taken from the other buffer.
-std::int64_t elements_per_row(const GroupCoordinator& group, const NamedRows& a,
-                              const NamedRows& b) {
+std::int64_t elements_per_row(const DispatcherCall& by, const NamedRows& a, const NamedRows& b) {
   const std::int64_t h = a.rows > 0   ? a.buffer.count / a.rows
                          : b.rows > 0 ? b.buffer.count / b.rows
                                       : 0;
   if (a.buffer.count != a.rows * h || b.buffer.count != b.rows * h)
-    refuse(group,
-           fmt::format("{} has {} elements for {} rows, {} has {} for {}", a.name, a.buffer.count,
-                       a.rows, b.name, b.buffer.count, b.rows),
-           "give both arrays the same number of elements per row");
+    by.refuse(fmt::format("{} has {} elements for {} rows, {} has {} for {}", a.name,
+                          a.buffer.count, a.rows, b.name, b.buffer.count, b.rows),
+              "give both arrays the same number of elements per row");
   if (a.buffer.type != b.buffer.type || a.buffer.kind != b.buffer.kind)
-    refuse(group,
-           fmt::format("{} is {} in {} memory, {} is {} in {} memory", a.name,
-                       to_string(a.buffer.type), to_string(a.buffer.kind), b.name,
-                       to_string(b.buffer.type), to_string(b.buffer.kind)),
-           "use the same type and the same kind of memory for both");
+    by.refuse(fmt::format("{} is {} in {} memory, {} is {} in {} memory", a.name,
+                          to_string(a.buffer.type), to_string(a.buffer.kind), b.name,
+                          to_string(b.buffer.type), to_string(b.buffer.kind)),
+              "use the same type and the same kind of memory for both");
   if (overlap(a.buffer, b.buffer))
-    refuse(group, fmt::format("{} and {} overlap", a.name, b.name), "use separate memory");
+    by.refuse(fmt::format("{} and {} overlap", a.name, b.name), "use separate memory");
   const DataType type = a.buffer.type;
   if (type != DataType::float32 && type != DataType::float64 && type != DataType::float16 &&
       type != DataType::bfloat16)
-    throw UnsupportedError{fmt::format("expert dispatcher of '{}': the rows are of type {}",
-                                       group.name(), to_string(type)),
+    throw UnsupportedError{fmt::format("{}: the rows are of type {}", by.name(), to_string(type)),
                            "use float32, float16, bfloat16 or float64"};
   return h;
 }
@@ -100,14 +96,15 @@ std::int64_t elements_per_row(const GroupCoordinator& group, const NamedRows& a,
 }  // namespace
 
 // Returns a route's lists in the memory of the rows.
-ExpertDispatcher::State::Lists ExpertDispatcher::State::lists(const ExpertRoute& route,
+ExpertDispatcher::State::Lists ExpertDispatcher::State::lists(const DispatcherCall& by,
+                                                              const ExpertRoute& route,
                                                               MemoryKind kind) const {
   if (kind == MemoryKind::host)
     return {route.pack_.data(), route.place_.data(), route.unplace_.data(), route.sum_.data()};
   (void)group.native_nccl();  // throws the reason if there are no devices
   if (route.on_device_ == nullptr)
-    refuse(group, "the route was made of ids in host memory, the rows are in device memory",
-           "make the route of ids in device memory");
+    by.refuse("the route was made of ids in host memory, the rows are in device memory",
+              "make the route of ids in device memory");
   const std::int64_t* first = route.on_device_->lists.get();
   const std::int64_t* place = first + route.pack_.size();
   const std::int64_t* unplace = place + route.place_.size();
@@ -166,15 +163,15 @@ void ExpertDispatcher::reserve(const ExpertRoute& route, std::int64_t row_bytes,
   if (!route.is_direct_) memory.incoming.reserve(route.all_received_ * row_bytes, kind);
 }
 
-auto ExpertDispatcher::State::dispatch_step(StepMemory& memory, const ExpertRoute& route,
-                                            const ConstBuffer& tokens, bool is_per_choice,
-                                            const Buffer& rows, StreamRef stream) const
-    -> RowStep<GatherRows> {
+auto ExpertDispatcher::State::dispatch_step(const DispatcherCall& by, StepMemory& memory,
+                                            const ExpertRoute& route, const ConstBuffer& tokens,
+                                            bool is_per_choice, const Buffer& rows,
+                                            StreamRef stream) const -> RowStep<GatherRows> {
   const std::int64_t share = is_per_choice ? 1 : route.top_k_;
   const std::int64_t h = elements_per_row(
-      group, {is_per_choice ? "choices" : "tokens", tokens, route.tokens_ * route.top_k_ / share},
+      by, {is_per_choice ? "choices" : "tokens", tokens, route.tokens_ * route.top_k_ / share},
       {"rows", rows.as_input(), route.rows()});
-  const Lists of_route = lists(route, tokens.kind);
+  const Lists of_route = lists(by, route, tokens.kind);
   const std::int64_t row_bytes = h * static_cast<std::int64_t>(size_of(tokens.type));
   const auto [outgoing, incoming] = scratch(memory, route, h, tokens, stream);
   run_rows(GatherRows{.to = outgoing.data,
@@ -201,7 +198,8 @@ auto ExpertDispatcher::State::dispatch_step(StepMemory& memory, const ExpertRout
 void ExpertDispatcher::dispatch(const ExpertRoute& route, ConstBuffer tokens, bool is_per_choice,
                                 Buffer rows, StreamRef stream) {
   State& s = *state_;
-  const auto step = s.dispatch_step(s.of_blocking, route, tokens, is_per_choice, rows, stream);
+  const auto by = s.call_of(is_per_choice ? "::dispatch_choices" : "::dispatch");
+  const auto step = s.dispatch_step(by, s.of_blocking, route, tokens, is_per_choice, rows, stream);
   s.run(step.exchange);
   run_rows(step.finish, tokens.kind, stream);
 }
@@ -209,22 +207,21 @@ void ExpertDispatcher::dispatch(const ExpertRoute& route, ConstBuffer tokens, bo
 Work ExpertDispatcher::start_dispatch(const ExpertRoute& route, ConstBuffer tokens, Buffer rows) {
   State& s = *state_;
   auto memory = s.idle_memory();
-  const auto step = s.dispatch_step(*memory, route, tokens, false, rows, {});
+  const auto step =
+      s.dispatch_step(s.call_of("::dispatch_async"), *memory, route, tokens, false, rows, {});
   return start(s.group, step, std::move(memory));
 }
 
 // Packs the rows of this rank's experts that other ranks get. They return the rows in the order in
 // which they were sent to them.
-ExpertDispatcher::State::RowExchange ExpertDispatcher::State::send_back(StepMemory& memory,
-                                                                        const ExpertRoute& route,
-                                                                        const ConstBuffer& rows,
-                                                                        std::int64_t row_elements,
-                                                                        StreamRef stream) const {
+ExpertDispatcher::State::RowExchange ExpertDispatcher::State::send_back(
+    const DispatcherCall& by, StepMemory& memory, const ExpertRoute& route, const ConstBuffer& rows,
+    std::int64_t row_elements, StreamRef stream) const {
   const auto [returned, packed] = scratch(memory, route, row_elements, rows, stream);
   if (!route.is_direct_)
     run_rows(GatherRows{.to = packed.data,
                         .from = rows.data,
-                        .index = lists(route, rows.kind).unplace,
+                        .index = lists(by, route, rows.kind).unplace,
                         .rows = route.all_received_,
                         .row_bytes = row_elements * static_cast<std::int64_t>(size_of(rows.type))},
              rows.kind, stream);
@@ -233,22 +230,21 @@ ExpertDispatcher::State::RowExchange ExpertDispatcher::State::send_back(StepMemo
           blocks_of(route.sent_, places(route.sent_), row_elements), stream};
 }
 
-auto ExpertDispatcher::State::combine_step(StepMemory& memory, const ExpertRoute& route,
-                                           const ConstBuffer& rows, const ConstBuffer& weights,
-                                           const Buffer& out, StreamRef stream) const
-    -> RowStep<WeightedSum> {
+auto ExpertDispatcher::State::combine_step(const DispatcherCall& by, StepMemory& memory,
+                                           const ExpertRoute& route, const ConstBuffer& rows,
+                                           const ConstBuffer& weights, const Buffer& out,
+                                           StreamRef stream) const -> RowStep<WeightedSum> {
   const std::int64_t h =
-      elements_per_row(group, {"rows", rows, route.rows()}, {"out", out.as_input(), route.tokens_});
+      elements_per_row(by, {"rows", rows, route.rows()}, {"out", out.as_input(), route.tokens_});
   if (weights.count != route.tokens_ * route.top_k_ || weights.kind != rows.kind)
-    refuse(group,
-           fmt::format("{} weights for {} tokens and top-{}", weights.count, route.tokens_,
-                       route.top_k_),
-           "pass one weight per choice, in the same kind of memory as the rows");
+    by.refuse(fmt::format("{} weights for {} tokens and top-{}", weights.count, route.tokens_,
+                          route.top_k_),
+              "pass one weight per choice, in the same kind of memory as the rows");
   if (weights.type != DataType::float32 && weights.type != rows.type)
-    refuse(group, fmt::format("the weights are {}", to_string(weights.type)),
-           "pass weights of the type float32, or of the type of the rows");
-  const Lists of_route = lists(route, rows.kind);
-  RowExchange exchange = send_back(memory, route, rows, h, stream);
+    by.refuse(fmt::format("the weights are {}", to_string(weights.type)),
+              "pass weights of the type float32, or of the type of the rows");
+  const Lists of_route = lists(by, route, rows.kind);
+  RowExchange exchange = send_back(by, memory, route, rows, h, stream);
   const WeightedSum sum{.to = out.data,
                         .from = exchange.out.data,
                         .other = rows.data,
@@ -266,7 +262,8 @@ auto ExpertDispatcher::State::combine_step(StepMemory& memory, const ExpertRoute
 void ExpertDispatcher::combine(const ExpertRoute& route, ConstBuffer rows, ConstBuffer weights,
                                Buffer out, StreamRef stream) {
   State& s = *state_;
-  const auto step = s.combine_step(s.of_blocking, route, rows, weights, out, stream);
+  const auto step =
+      s.combine_step(s.call_of("::combine"), s.of_blocking, route, rows, weights, out, stream);
   s.run(step.exchange);
   run_rows(step.finish, rows.kind, stream);
 }
@@ -281,7 +278,8 @@ Work ExpertDispatcher::start_combine(const ExpertRoute& route, ConstBuffer rows,
   auto kept = std::make_shared<Kept>(
       Kept{s.idle_memory(), std::vector<std::byte>(weights.data, weights.data + weights.bytes())});
   weights.data = kept->weights.data();
-  const auto step = s.combine_step(*kept->memory, route, rows, weights, out, {});
+  const auto step =
+      s.combine_step(s.call_of("::combine_async"), *kept->memory, route, rows, weights, out, {});
   return start(s.group, step, std::move(kept));
 }
 
@@ -289,10 +287,11 @@ void ExpertDispatcher::collect(const ExpertRoute& route, ConstBuffer rows, Buffe
                                StreamRef stream) {
   State& s = *state_;
   const std::int64_t count = route.tokens_ * route.top_k_;
-  const std::int64_t h = elements_per_row(s.group, {"rows", rows, route.rows()},
-                                          {"choices", choices.as_input(), count});
-  const State::Lists lists = s.lists(route, rows.kind);
-  const State::RowExchange exchange = s.send_back(s.of_blocking, route, rows, h, stream);
+  const auto by = s.call_of("::collect_choices");
+  const std::int64_t h =
+      elements_per_row(by, {"rows", rows, route.rows()}, {"choices", choices.as_input(), count});
+  const State::Lists lists = s.lists(by, route, rows.kind);
+  const State::RowExchange exchange = s.send_back(by, s.of_blocking, route, rows, h, stream);
   s.run(exchange);
   // A choice that is not sent has the index GatherRows::zeros.
   run_rows(GatherRows{.to = choices.data,

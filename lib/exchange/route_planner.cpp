@@ -23,27 +23,30 @@ std::int64_t padded(std::int64_t rows, std::int64_t alignment) {
 
 }  // namespace
 
-void refuse(const GroupCoordinator& group, std::string_view problem, std::string_view hint) {
-  throw UsageError{fmt::format("expert dispatcher of '{}' on rank {} of {} in the group: {}",
-                               group.name(), group.rank_in_group().value(), group.size(), problem),
+std::string DispatcherCall::name() const {
+  return fmt::format("ExpertDispatcher{} over '{}'", function, group.name());
+}
+
+void DispatcherCall::refuse(std::string_view problem, std::string_view hint) const {
+  throw UsageError{fmt::format("{} on rank {} of {} in the group: {}", name(),
+                               group.rank_in_group().value(), group.size(), problem),
                    std::string{hint}};
 }
 
-RoutePlanner::RoutePlanner(const GroupCoordinator& group, const ExpertMap& map,
+RoutePlanner::RoutePlanner(const DispatcherCall& by, const ExpertMap& map,
                            const ExpertDispatcherOptions& options,
                            std::span<const std::int32_t> ids, std::int64_t top_k)
     : map_{map},
       alignment_{options.alignment},
-      ranks_{group.size()},
-      self_{group.rank_in_group().value()},
+      ranks_{by.group.size()},
+      self_{by.group.rank_in_group().value()},
       local_slots_{map.slots_per_rank()},
       slot_of_choice_(ids.size(), -1),
       rows_to_slot_(at(map.slots())) {
   const auto choices = static_cast<std::int64_t>(ids.size());
   if (top_k < 1 || choices % top_k != 0)
-    refuse(group,
-           fmt::format("{} expert ids cannot be divided into top-{} choices", choices, top_k),
-           "pass k ids for each token");
+    by.refuse(fmt::format("{} expert ids cannot be divided into top-{} choices", choices, top_k),
+              "pass k ids for each token");
   route_.tokens_ = choices / top_k;
   route_.top_k_ = top_k;
   route_.experts_.assign(map.experts_of(self_).begin(), map.experts_of(self_).end());
@@ -56,10 +59,9 @@ RoutePlanner::RoutePlanner(const GroupCoordinator& group, const ExpertMap& map,
     const std::int32_t expert = ids[i];
     if (expert == -1) continue;
     if (expert < -1 || expert >= map.experts())
-      refuse(group,
-             fmt::format("token {} has the expert id {}", static_cast<std::int64_t>(i) / top_k,
-                         expert),
-             fmt::format("use ids from 0 to {}, or -1 for no choice", map.experts() - 1));
+      by.refuse(fmt::format("token {} has the expert id {}", static_cast<std::int64_t>(i) / top_k,
+                            expert),
+                fmt::format("use ids from 0 to {}, or -1 for no choice", map.experts() - 1));
     const auto replicas = map.replicas(expert);
     const auto e = static_cast<std::size_t>(expert);
     const std::int32_t slot = replicas[static_cast<std::size_t>(turn[e]++) % replicas.size()];

@@ -71,8 +71,8 @@ std::shared_ptr<Recorder> open_record(const ControlPlane& control, const MeshPla
                               .process = ProcessIdentity::own(),
                               .boot = own_boot()};
   try {
-    return std::make_shared<Recorder>(facts, settings.record,
-                                      settings.record_times.value_or(false));
+    return std::make_shared<Recorder>(facts, settings.record, settings.record_times.value_or(false),
+                                      settings.record_lines.value_or(false));
   } catch (const Error& error) {
     const std::string text = fmt::format("rank {} keeps no record of its calls: {}",
                                          control.rank().value(), error.message());

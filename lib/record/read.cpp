@@ -71,7 +71,7 @@ Record read(std::span<const std::byte> bytes, const std::string& name) {
     record.wait->since = clock.of_clock(wait->since);
     record.wait->point = wait->key;
   }
-  record.groups = detail::read_groups(*image, name);
+  detail::read_lines(*image, name, record);
   detail::read_entries(*image, clock, name, record);
   record.read_at = header.observed_at != 0 ? clock.of_clock(header.observed_at)
                                            : last_time(record, header, clock);

@@ -37,7 +37,7 @@ std::vector<std::uint64_t> sequences_of(const Image& image, const std::string& n
 // Returns the mark's text, which takes the place of four words of a call.
 std::string text_of(const format::Entry& entry) {
   const std::uint64_t words[] = {entry.detail.load(relaxed), entry.count.load(relaxed),
-                                 entry.call.load(relaxed), entry.reserved.load(relaxed)};
+                                 entry.call.load(relaxed), entry.site.load(relaxed)};
   static_assert(sizeof words == format::mark_bytes);
   char text[format::mark_bytes];
   std::memcpy(text, words, sizeof text);
@@ -76,8 +76,12 @@ std::size_t unknown_group(Record& record) {
 
 class Entries {
  public:
-  Entries(const Clock& clock, const std::string& name, Record& record)
-      : clock_{clock}, name_{name}, record_{record}, known_groups_{record.groups.size()} {}
+  Entries(const Clock& clock, const std::string& name, Record& record, bool has_call_sites)
+      : clock_{clock},
+        name_{name},
+        record_{record},
+        known_groups_{record.groups.size()},
+        has_call_sites_{has_call_sites} {}
 
   void add(const format::Entry& entry, std::uint64_t sequence) {
     if (entry.kind.load(relaxed) == format::mark_kind)
@@ -116,6 +120,9 @@ class Entries {
     call.carrier = static_cast<Carrier>(carrier);
     call.group = group == format::unknown_group ? unknown_group(record_) : group;
     if (!is_possible(call.descriptor, record_.groups[call.group])) refuse(call);
+    // The number is written after the entry, so it may be that of an older one.
+    const std::uint64_t site = has_call_sites_ ? entry.site.load(relaxed) : 0;
+    if (site <= record_.call_sites.size()) call.site = site;
     add_times(entry, call);
     record_.calls.push_back(call);
   }
@@ -136,13 +143,14 @@ class Entries {
   const std::string& name_;
   Record& record_;
   std::size_t known_groups_;
+  bool has_call_sites_;
 };
 
 }  // namespace
 
 void read_entries(const Image& image, const Clock& clock, const std::string& name, Record& record) {
   record.calls_made = image.header().next.load(relaxed) / format::position_unit;
-  Entries entries{clock, name, record};
+  Entries entries{clock, name, record, image.header().call_sites != 0};
   for (const std::uint64_t sequence : sequences_of(image, name))
     entries.add(image.entry(sequence / format::position_unit % format::entry_count), sequence);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The groups of a record, which are lines of JSON, and its texts.
+// The lines of a record, which describe groups and places of calls, and its texts.
 #include <algorithm>
 #include <charconv>
 
@@ -64,12 +64,10 @@ RankSet parse_ranks(const std::string& text, std::int64_t most) {
   }
 }
 
-// Returns nothing if the line does not describe a group of a world of this size.
+// Returns nothing if the object does not describe a group of a world of this size.
 // @param most_listed  the number of ranks that may be stored one by one; becomes less.
-std::optional<Group> parse_group(std::string_view line, std::int64_t world_size,
+std::optional<Group> parse_group(const json& object, std::int64_t world_size,
                                  std::int64_t& most_listed) {
-  const json object = json::parse(line, nullptr, false);
-  if (!object.is_object()) return std::nullopt;
   const auto text = [&](const char* key) -> const std::string* {
     const auto at = object.find(key);
     return at == object.end() ? nullptr : at->get_ptr<const std::string*>();
@@ -99,9 +97,41 @@ std::optional<Group> parse_group(std::string_view line, std::int64_t world_size,
   return group;
 }
 
+// Returns nothing if the list does not consist of addresses in files of the record.
+std::optional<CallSite> parse_site(const json& frames, const Record& record) {
+  if (!frames.is_array()) return std::nullopt;
+  CallSite site;
+  for (const json& frame : frames) {
+    if (!frame.is_array() || frame.size() != 2 || !frame[0].is_number_unsigned() ||
+        !frame[1].is_number_unsigned())
+      return std::nullopt;
+    const auto file = frame[0].get<std::uint64_t>();
+    if (file >= record.files.size()) return std::nullopt;
+    site.push_back({file, frame[1].get<std::uint64_t>()});
+  }
+  return site;
+}
+
+// Adds what a line describes: a group, a file of the program, or a place in these files. Returns
+// whether it is valid.
+bool add_line(const json& line, std::int64_t& most_listed, Record& record) {
+  if (const auto path = line.find("file"); path != line.end()) {
+    if (path->is_string()) record.files.push_back(path->get<std::string>());
+    return path->is_string();
+  }
+  if (const auto frames = line.find("site"); frames != line.end()) {
+    auto site = parse_site(*frames, record);
+    if (site) record.call_sites.push_back(*std::move(site));
+    return site.has_value();
+  }
+  auto group = parse_group(line, record.world_size, most_listed);
+  if (group) record.groups.push_back(*std::move(group));
+  return group.has_value();
+}
+
 }  // namespace
 
-std::string printable(std::string_view text) {
+RANKMESH_PRIVATE_API std::string printable(std::string_view text) {
   std::string result;
   while (!text.empty()) {
     const std::size_t length = sequence_length(text);
@@ -127,20 +157,17 @@ Wait read_wait(const Image& image, std::string_view text, const std::string& nam
   return wait;
 }
 
-std::vector<Group> read_groups(const Image& image, const std::string& name) {
-  std::vector<Group> groups;
-  std::string_view lines = image.groups();
+void read_lines(const Image& image, const std::string& name, Record& record) {
+  std::string_view lines = image.lines();
   std::int64_t most_listed = most_listed_ranks;
-  while (!lines.empty()) {
+  for (std::size_t line = 0; !lines.empty(); ++line) {
     const std::size_t end = lines.find('\n');
-    auto group = end == std::string_view::npos
-                     ? std::nullopt
-                     : parse_group(lines.substr(0, end), image.header().world_size, most_listed);
-    if (!group) refuse_altered(name, fmt::format("its group {} is not valid", groups.size()));
-    groups.push_back(*std::move(group));
+    const json object = json::parse(lines.substr(0, end), nullptr, false);
+    if (end == std::string_view::npos || !object.is_object() ||
+        !add_line(object, most_listed, record))
+      refuse_altered(name, fmt::format("its line {} is not valid", line));
     lines.remove_prefix(end + 1);
   }
-  return groups;
 }
 
 }  // namespace rankmesh::record::detail

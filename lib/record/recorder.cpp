@@ -36,6 +36,8 @@ namespace format = record::format;
 // in the group.
 constexpr std::size_t longest_ranks = 8192;
 constexpr std::size_t longest_ranks_of_wait = 700;
+// The rest is for groups.
+constexpr std::size_t most_of_sites = format::group_bytes / 2;
 constexpr std::uint64_t sampled = (format::sampled_every - 1) * format::position_unit;
 
 // Whether the frequency of the processor's counter is constant. In a virtual machine the question
@@ -90,7 +92,8 @@ int make_file(const Recorder::Facts& facts, const std::string& folder) {
 
 }  // namespace
 
-Recorder::Recorder(const Facts& facts, const std::string& folder, bool has_all_times)
+Recorder::Recorder(const Facts& facts, const std::string& folder, bool has_all_times,
+                   bool has_call_sites)
     : folder_{folder}, descriptor_{make_file(facts, folder)} {
   void* const memory =
       ::mmap(nullptr, format::total_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_, 0);
@@ -118,10 +121,15 @@ Recorder::Recorder(const Facts& facts, const std::string& folder, bool has_all_t
   header_->opened_at = std::chrono::duration_cast<std::chrono::nanoseconds>(
                            std::chrono::system_clock::now().time_since_epoch())
                            .count();
+  has_all_times |= has_call_sites;
   header_->has_all_times = has_all_times ? 1 : 0;
   header_->counter_is_clock = has_constant_counter() ? 0 : 1;
   header_->next = format::first_next;
   header_->time_mask = has_all_times ? 0 : sampled;
+  if (has_call_sites) {
+    call_sites_.emplace([this](const std::string& line) { return add_line(line, most_of_sites); });
+    header_->call_sites = reinterpret_cast<std::uintptr_t>(&*call_sites_);
+  }
   copy_text(header_->host, facts.host);
   copy_text(header_->coordinates, facts.coordinates);
   copy_text(header_->mesh, facts.mesh);
@@ -164,17 +172,25 @@ std::uint64_t Recorder::group_number(const std::string& identity,
       hash_bytes(fmt::format("{}|{}", key, repeated)).low,
       nlohmann::json(names).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace), members,
       ranks.size());
-  const std::uint32_t used = header_->group_bytes_used.load(std::memory_order_relaxed);
-  const std::uint64_t number = groups_;
-  if (number >= format::unknown_group || used + text.size() > format::group_bytes)
+  if (groups_ >= format::unknown_group || !add_line(text, format::group_bytes))
     return format::unknown_group;
+  return groups_++;
+}
+
+bool Recorder::add_line(const std::string& text, std::size_t most) {
+  const std::uint32_t used = header_->group_bytes_used.load(std::memory_order_relaxed);
+  if (used + text.size() > most) return false;
   auto* const lines = reinterpret_cast<char*>(header_) + format::header_bytes +
                       format::entry_count * sizeof(format::Entry);
   std::ranges::copy(text, lines + used);
   header_->group_bytes_used.store(used + static_cast<std::uint32_t>(text.size()),
                                   std::memory_order_release);
-  ++groups_;
-  return number;
+  return true;
+}
+
+void note_call_site(const record::format::Header& header, record::format::Entry& entry) {
+  auto& sites = *reinterpret_cast<CallSites*>(header.call_sites);
+  entry.site.store(sites.number_of_caller(), std::memory_order_relaxed);
 }
 
 void Recorder::mark(std::string_view text) {
@@ -192,7 +208,7 @@ void Recorder::mark(std::string_view text) {
   first.count = static_cast<std::int64_t>(words[1]);
   // A mark counts as complete only after end_entry(), when all its words are written.
   format::Entry& entry = add_entry(*header_, next_of(*header_), first, words[2]);
-  entry.reserved.store(words[3], std::memory_order_relaxed);
+  entry.site.store(words[3], std::memory_order_relaxed);
   entry.begin.store(read_counter(*header_), std::memory_order_relaxed);
   end_entry(entry);
 }

@@ -55,9 +55,10 @@ struct Rule {
 
 /// Reports the findings and the nodes of the job, with the schema `rankmesh.doctor/1`. The table
 /// has a row for each finding.
-/// @param in_job  False if the facts are those of one process outside of a job; the report says so.
+/// @param start  Empty in a job. Otherwise the facts are those of one process, and the report says
+/// that this command compares all ranks.
 [[nodiscard]] Document doctor(const Examination& job, const std::vector<Finding>& findings,
-                              bool in_job);
+                              const std::string& start);
 
 /// Returns whether the findings contain an error or a warning. If so, meshinfo ends with status 1.
 [[nodiscard]] bool has_trouble(const std::vector<Finding>& findings);

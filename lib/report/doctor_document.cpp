@@ -96,13 +96,14 @@ Json libraries_value(const Examination& job) {
   return libraries;
 }
 
-void add_heading(Document& document, const Examination& job, bool in_job) {
+void add_heading(Document& document, const Examination& job, const std::string& start) {
   const RankFacts& first = job.ranks.front();
-  if (!in_job) {
+  if (!start.empty()) {
     document.add(fmt::format("doctor  host {}, without a job\n\n", first.host));
-    document.add(
+    document.add(fmt::format(
         "  Only this machine was checked. To compare all ranks, start doctor like the program:\n"
-        "  mpirun -n 4 meshinfo doctor\n\n");
+        "  {}\n\n",
+        start));
     return;
   }
   document.add(fmt::format("doctor  {} on {}, {}\n\n", count_text(job.ranks.size(), "rank"),
@@ -130,7 +131,9 @@ std::string summary(const std::vector<Finding>& findings) {
 
 }  // namespace
 
-Document doctor(const Examination& job, const std::vector<Finding>& findings, bool in_job) {
+Document doctor(const Examination& job, const std::vector<Finding>& findings,
+                const std::string& start) {
+  const bool in_job = start.empty();
   Document document{.schema = "rankmesh.doctor/1",
                     .fields = {{"in_job", in_job},
                                {"ranks", job.ranks.size()},
@@ -138,7 +141,7 @@ Document doctor(const Examination& job, const std::vector<Finding>& findings, bo
                                {"warnings", count(findings, Severity::warning)},
                                {"notes", count(findings, Severity::note)}}};
   document.table.add_columns({"severity", "id", "ranks", "hosts", "what", "why", "fix"});
-  add_heading(document, job, in_job);
+  add_heading(document, job, start);
   for (const Finding& found : findings) add_finding(document, job, found);
   if (in_job) {
     document.text.emplace_back(nodes_table(job));

@@ -122,7 +122,10 @@ Document estimate(const MeshPlan& plan, const ModelFigures& model,
   document.add_fields({"mesh", "model", "machine"});
   document.add("\n");
   document.text.emplace_back(TableHere{});
-  document.add("\n  the volumes are bytes of one step, not times\n");
+  document.add(fmt::format(
+      "\n  the volumes are bytes of one step of {} of {} x {} tokens, not times\n",
+      model.microbatches == 1 ? "1 microbatch" : fmt::format("{} microbatches", model.microbatches),
+      model.batch, model.sequence));
   if (machine != nullptr) add_bounds(plan, *machine, volumes, document);
   for (const FamilyVolume& volume : volumes)
     document.add(fmt::format("  {}: {}\n", volume.traffic.name, volume.source));

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/detail/text.hpp"
 #include "rankmesh/record/find.hpp"
@@ -40,6 +41,17 @@ std::string ages_text(const std::vector<record::Time>& ages) {
   return from == to ? to : from + " - " + to;
 }
 
+// Whether the lines of the program are known, and the column that shows them.
+bool have_lines(Records records) {
+  return std::ranges::any_of(records,
+                             [](const Record& record) { return !record.last_lines.empty(); });
+}
+constexpr const char* line_title = "last call made at";
+
+std::string lines_text(const Record& record) {
+  return fmt::format("{}", fmt::join(record.last_lines, " < "));
+}
+
 Table table_of_ranks(Records records, const Diagnosis& diagnosis) {
   using enum Table::Align;
   Table table{.columns = {{"rank", right},
@@ -49,12 +61,14 @@ Table table_of_ranks(Records records, const Diagnosis& diagnosis) {
                           {"state"},
                           {"what it is in"},
                           {"for", right}}};
+  if (have_lines(records)) table.columns.push_back({line_title});
   for (const RankActivity& rank : diagnosis.ranks) {
     const Record& record = records[rank.record];
     const auto age = age_of(record, rank);
     table.rows.push_back({rank.rank.value(), record.coordinates, record.host, record.process_id,
                           to_string(record.process), rank.text,
                           age ? record::duration_text(*age) : std::string{}});
+    if (have_lines(records)) table.rows.back().push_back(lines_text(record));
   }
   return table;
 }
@@ -65,17 +79,20 @@ struct Line {
   std::set<std::string> hosts;
   std::vector<record::Time> ages;
   record::Process process{};
-  std::string text;
+  std::string text, last_lines;
 };
 
 // One line for all ranks that do the same.
 Table table_of_lines(Records records, const Diagnosis& diagnosis) {
   std::vector<Line> lines;
-  std::map<std::tuple<record::Process, std::string>, std::size_t> by_text;
+  std::map<std::tuple<record::Process, std::string, std::string>, std::size_t> by_text;
   for (const RankActivity& rank : diagnosis.ranks) {
     const Record& record = records[rank.record];
-    const auto [at, is_new] = by_text.try_emplace({record.process, rank.text}, lines.size());
-    if (is_new) lines.push_back({.process = record.process, .text = rank.text});
+    const auto [at, is_new] =
+        by_text.try_emplace({record.process, rank.text, lines_text(record)}, lines.size());
+    if (is_new)
+      lines.push_back(
+          {.process = record.process, .text = rank.text, .last_lines = lines_text(record)});
     Line& line = lines[at->second];
     line.ranks.push_back(rank.rank);
     line.hosts.insert(record.host);
@@ -88,11 +105,14 @@ Table table_of_lines(Records records, const Diagnosis& diagnosis) {
                           {"state"},
                           {"what they are in"},
                           {"for", right}}};
-  for (const Line& line : lines)
+  if (have_lines(records)) table.columns.push_back({line_title});
+  for (const Line& line : lines) {
     table.rows.push_back(
         {Ranks{RankSet::of(line.ranks)}, line.ranks.size(),
          line.hosts.size() == 1 ? *line.hosts.begin() : fmt::format("{} hosts", line.hosts.size()),
          to_string(line.process), line.text, ages_text(line.ages)});
+    if (have_lines(records)) table.rows.back().push_back(line.last_lines);
+  }
   return table;
 }
 
@@ -164,6 +184,7 @@ std::vector<Cell> row_of(const Record& record, const RankActivity& rank) {
           Ranks{rank.waits_for},
           rank.is_certain,
           has_call ? Json(record::to_string(record, record.calls.back())) : Json(),
+          record.last_lines,
           record.marks.empty() ? Json() : Json(record.marks.back().text)};
 }
 
@@ -180,7 +201,7 @@ void add_mesh(Records records, const Diagnosis& diagnosis, Document& document) {
              {"has_error", diagnosis.has_error()},
              {"ranks", table.objects({"rank", "coordinates", "host", "process_id", "process",
                                       "activity", "text", "seconds", "waits_for", "is_certain",
-                                      "last_call", "last_mark"})},
+                                      "last_call", "last_lines", "last_mark"})},
              {"findings", Json::array()}};
   for (const Finding& finding : diagnosis.findings)
     value["findings"].push_back(finding_value(finding));
@@ -195,7 +216,7 @@ Document trace(const std::vector<std::vector<Record>>& meshes,
   Document document{.schema = "rankmesh.trace/1", .fields = {{"meshes", Json::array()}}};
   document.table.add_columns({"mesh", "key", "rank", "coordinates", "host", "process_id", "process",
                               "activity", "text", "seconds", "waits_for"});
-  for (const char* title : {"is_certain", "last_call", "last_mark"})
+  for (const char* title : {"is_certain", "last_call", "last_lines", "last_mark"})
     document.table.columns.push_back({.title = title, .forms = Table::Forms::json_only});
   for (std::size_t m = 0; m < meshes.size(); ++m) add_mesh(meshes[m], diagnoses[m], document);
   return document;

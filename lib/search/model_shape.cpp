@@ -174,4 +174,12 @@ ModelShape::ModelShape(const ModelFigures& m, const Keeping& keeping) {
         "check the sizes of the model: 1e15 parameters at most");
 }
 
+double counted_parameters(const ModelFigures& model) {
+  try {
+    return ModelShape{model}.all_parameters;
+  } catch (const SpecError&) {
+    return 0;
+  }
+}
+
 }  // namespace rankmesh::search

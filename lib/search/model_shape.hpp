@@ -53,4 +53,8 @@ struct ModelShape {
   std::int64_t kv_heads = 0;      ///< heads of the keys
 };
 
+/// Returns how many parameters the layers and the vocabulary of a model have; 0 if figures of them
+/// are missing or not possible.
+[[nodiscard]] double counted_parameters(const ModelFigures& model);
+
 }  // namespace rankmesh::search

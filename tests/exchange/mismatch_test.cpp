@@ -133,7 +133,8 @@ TEST_CASE("arguments of an expert dispatcher that are invalid on one rank") {
                 });
   CHECK(dispatcher.map().experts() == n);
   const std::vector<std::int32_t> ids{0, is_odd ? 9999 : 1};
-  check_failure(tp, "token 1 has the expert id 9999", "route() of 'tp': 2 ids, top-1",
+  check_failure(tp, "token 1 has the expert id 9999",
+                "ExpertDispatcher::route over 'tp': 2 ids, top-1",
                 [&] { (void)dispatcher.route(ids, 1); });
   mesh.close();
 }

@@ -90,7 +90,7 @@ TEST_CASE("records of other versions and machines are refused by name") {
     return refusal_with([=](Bytes& bytes) { store(bytes, offset, number); });
   };
   CHECK(with_number(offsetof(format::Header, version), 1) ==
-        "the record 'job/x.rankmesh' has version 1, and this program reads version 3");
+        "the record 'job/x.rankmesh' has version 1, and this program reads version 4");
   CHECK_CONTAINS(with_number(offsetof(format::Header, byte_order), 0x04030201),
                  "another byte order");
   CHECK_CONTAINS(with_number(offsetof(format::Header, magic), 0), "is not a record");
@@ -127,7 +127,7 @@ TEST_CASE("impossible values are refused, with their name") {
        "is not possible"},
       {"a group that does not exist", word_of(1000, offsetof(Entry, call)),
        std::int64_t{77} << format::group_shift, "is not possible"},
-      {"lines that are not JSON", groups_begin, 0x4141414141414141, "its group 0"},
+      {"lines that are not JSON", groups_begin, 0x4141414141414141, "its line 0"},
   };
   for (const Case& altered : cases) {
     CAPTURE(altered.name);
@@ -151,15 +151,23 @@ TEST_CASE("groups are checked against the world") {
       {R"({"identity":"0000000000000001","names":[1],"size":2,"ranks":""})", false},
       {R"({"identity":"0000000000000001","names":["tp"],"size":2})", false},
       {R"(["identity"])", false},
+      {R"({"file":"a program"})", true},
+      {R"({"file":1})", false},
+      {R"({"site":[]})", true},
+      {R"({"site":[[0,1]]})", false},
+      {R"({"site":[1]})", false},
+      {R"({"site":1})", false},
       {"", false},
   };
   Bytes bytes = valid_record();
-  const std::string second =
+  const std::string others =
       R"({"identity":"0000000000000002","names":["dp"],"size":2,"ranks":"1,3"})"
+      "\n"
+      R"({"identity":"0000000000000003","names":["pp"],"size":2,"ranks":"1,3"})"
       "\n";
   for (const auto& [line, is_valid] : lines) {
     CAPTURE(line);
-    const std::string text = std::string{line} + "\n" + second;
+    const std::string text = std::string{line} + "\n" + others;
     std::memcpy(bytes.data() + groups_begin, text.data(), text.size());
     store(bytes, offsetof(format::Header, group_bytes_used),
           static_cast<std::uint32_t>(text.size()));

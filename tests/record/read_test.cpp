@@ -103,6 +103,36 @@ TEST_CASE("a record says what its rank does") {
   CHECK(now - *first.begin < 60'000'000'000);
 }
 
+TEST_CASE("a record says from which places in the program its calls were made") {
+  const RecordedRank rank{facts_of_rank_1(), "", false, true};
+  for (std::uint64_t i = 1; i <= 3; ++i) rank.make(rank.tp, call_of(Operation::all_reduce), i);
+  rank.make(rank.dp, call_of(Operation::barrier, 0), 1);
+  const record::Record found = read_own();
+  CHECK(found.has_all_times);  // also those of calls that would not be timed
+  REQUIRE(found.calls.size() == 4);
+  REQUIRE(found.call_sites.size() == 2);
+  CHECK(found.groups.size() == 2);
+  for (const std::size_t i : {0, 1, 2}) CHECK(found.calls[i].site == 1);
+  CHECK(found.calls[3].site == 2);
+  for (const record::CallSite& site : found.call_sites) {
+    REQUIRE_FALSE(site.empty());
+    CHECK_CONTAINS(found.files.at(site.front().file), "_record");  // this program
+    CHECK(site.front().offset > 0);
+  }
+  CHECK_FALSE(std::ranges::equal(found.call_sites[0], found.call_sites[1], {},
+                                 &record::CodeAddress::offset, &record::CodeAddress::offset));
+}
+
+TEST_CASE("without the places of calls, a mark that was overwritten is not taken for one") {
+  const RecordedRank rank;
+  for (std::size_t i = 0; i < record::format::entry_count; ++i)
+    rank.recorder->mark("a mark whose last word is a number: 1");
+  rank.make(rank.tp, call_of(Operation::all_reduce), 1);
+  const record::Record found = read_own();
+  REQUIRE(found.calls.size() == 1);
+  CHECK(found.calls[0].site == 0);
+}
+
 TEST_CASE("a record that is read soon after its opening has the times of its calls") {
   RecordedRank rank;
   rank.make(rank.tp, call_of(Operation::all_reduce), 1);

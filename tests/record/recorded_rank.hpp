@@ -74,8 +74,9 @@ struct RecordedRank {
   using Recording = rankmesh::detail::Recording;
 
   explicit RecordedRank(const Recorder::Facts& facts = facts_of_rank_1(),
-                        const std::string& folder = "", bool has_all_times = true)
-      : recorder{std::make_shared<Recorder>(facts, folder, has_all_times)},
+                        const std::string& folder = "", bool has_all_times = true,
+                        bool has_call_sites = false)
+      : recorder{std::make_shared<Recorder>(facts, folder, has_all_times, has_call_sites)},
         tp{Recorder::recording_of(recorder, "tp", {"tp"},
                                   rankmesh::RankSet::range(rankmesh::Rank{0}, 2))},
         dp{Recorder::recording_of(

@@ -20,7 +20,9 @@ using rankmesh_test::healthy_job;
 namespace {
 
 std::string text_of(const Facts& job, Format format, bool in_job = true) {
-  return to_string(rankmesh::report::doctor({job}, findings_of(job), in_job), format);
+  return to_string(rankmesh::report::doctor({job}, findings_of(job),
+                                            in_job ? "" : "mpirun -n 4 meshinfo doctor"),
+                   format);
 }
 
 Facts sick_job() {

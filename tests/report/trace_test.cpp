@@ -103,6 +103,25 @@ TEST_CASE("several meshes, in the order in which they were opened") {
   CHECK(json::parse(to_string(trace(records), Format::json))["meshes"].size() == 2);
 }
 
+TEST_CASE("text: the lines of the program that made the last calls") {
+  auto job = skipped_call();
+  job.records[1].last_lines = {"train.cpp:12", "train.cpp:40"};
+  const std::string text = to_string(trace(job.records), Format::text);
+  CHECK_CONTAINS(text, "for  last call made at\n");
+  CHECK_CONTAINS(text, "  train.cpp:12 < train.cpp:40\n");
+  const json ranks = json::parse(to_string(trace(job.records), Format::json))["meshes"][0]["ranks"];
+  CHECK(ranks[0]["last_lines"].empty());
+  CHECK(ranks[1]["last_lines"] == json{"train.cpp:12", "train.cpp:40"});
+
+  Job many{4, 8};
+  many.call(many.all(), Job::world, collective(Operation::barrier), issued);
+  for (const std::size_t rank : many.all())
+    many.records[rank].last_lines = {rank == 9 ? "a.cpp:1" : "b.cpp:2"};
+  const std::string lines = to_string(trace(many.records), Format::text);
+  CHECK_CONTAINS(lines, "  a.cpp:1\n");  // a rank at another place has a line of its own
+  CHECK_CONTAINS(lines, "  b.cpp:2\n");
+}
+
 TEST_CASE("text: many ranks that do the same share a line") {
   Job job{4, 8};
   job.call(job.all(), Job::world, collective(Operation::barrier));

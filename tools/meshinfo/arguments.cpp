@@ -79,7 +79,8 @@ void sort_words(MeshArguments& mesh, std::vector<std::string>& rest) {
     const bool is_mesh =
         word.find('=') != std::string::npos || word.ends_with(".toml") || word.ends_with(".json");
     if (is_mesh && !mesh.mesh.empty())
-      throw UsageError{fmt::format("'{}' and '{}' are both meshes", mesh.mesh, word), "give one"};
+      throw UsageError{fmt::format("'{}' and '{}' are both meshes", mesh.mesh, word),
+                       "give one; a mesh is one word with commas, such as dp=2,tp=4"};
     if (is_mesh)
       mesh.mesh = std::move(word);
     else

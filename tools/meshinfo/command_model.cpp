@@ -184,8 +184,15 @@ UsageError unexpected(const CommandModel& model, std::string word) {
     return UsageError{fmt::format("there is no command '{}'", word),
                       suggest(word, names_below(model), "the commands are")};
   const std::string help = fmt::format("{} --help lists what it takes", model.name);
-  if (!is_option)
-    return UsageError{fmt::format("{} takes no argument '{}' here", short_name(model), word), help};
+  if (!is_option) {
+    const bool is_dimension = word.find('=') != std::string::npos &&
+                              std::ranges::any_of(model.positionals, [](const OptionModel& option) {
+                                return option.names.front() == "MESH";
+                              });
+    return UsageError{
+        fmt::format("{} takes no argument '{}' here", short_name(model), word),
+        is_dimension ? "a mesh is one word with commas, such as dp=2,tp=4; " + help : help};
+  }
   const std::string best = nearest(word, options_of(model));
   return UsageError{fmt::format("{} has no option '{}'", short_name(model), word),
                     best.empty() ? help : fmt::format("did you mean '{}'? {}", best, help)};

@@ -230,6 +230,15 @@ std::optional<rankmesh::MeshPlan> plan_of(const DoctorOptions& options,
   return spec.plan(first.world_size);
 }
 
+// Returns how to compare all ranks; empty if that is what doctor does.
+std::string start_of(const DoctorOptions& options, const GatheredFacts& facts) {
+  if (facts.in_job) return {};
+  const std::string& mesh = options.mesh.mesh;
+  if (mesh.empty()) return "mpirun -n 4 meshinfo doctor";
+  return fmt::format("mpirun -n {} meshinfo doctor '{}'",
+                     options.mesh.spec().world_size().value_or(4), mesh);
+}
+
 int doctor(const DoctorOptions& options, Job& job) {
   if (!(options.timeout >= 0 && options.timeout <= 86400))
     throw rankmesh::UsageError{
@@ -245,7 +254,8 @@ int doctor(const DoctorOptions& options, Job& job) {
     const auto findings = rankmesh::report::examine(examination);
     if (rankmesh::report::has_trouble(findings)) status = check_failed;
     if (job.prints())
-      print(rankmesh::report::doctor(examination, findings, facts.in_job), options.output);
+      print(rankmesh::report::doctor(examination, findings, start_of(options, facts)),
+            options.output);
   }
   return job.agree(status);
 }

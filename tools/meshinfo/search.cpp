@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -79,7 +80,10 @@ search::DeviceFigures take_device(MachineArguments& machine) {
   machine.sources = rest;
   if (!device)
     throw UsageError{
-        "the figures of the devices are not given",
+        rest.empty() ? "the figures of the devices are not given"
+                     : fmt::format("the figures of the devices are not given: '{}' is no name of a "
+                                   "device and no TOML file",
+                                   fmt::join(rest, "', '")),
         fmt::format("give --machine {}, or a TOML file (docs/search.md)", fmt::join(names, ", "))};
   return *device;
 }
@@ -118,9 +122,13 @@ search::Fixed read_fixed(const std::vector<std::string>& texts) {
       {"virtual_stages", &fixed.virtual_stages},
       {"micro_batch", &fixed.micro_batch},
       {"zero", &fixed.zero}};
+  std::map<std::string, std::string> given;  // the texts, by their keys
   for (const std::string& text : texts) {
     const std::string key = text.substr(0, text.find('='));
     const std::string value = text.size() > key.size() ? text.substr(key.size() + 1) : "";
+    if (const auto [at, is_first] = given.emplace(key, text); !is_first)
+      throw UsageError{fmt::format("{} is fixed twice: '{}' and '{}'", key, at->second, text),
+                       "give each figure once"};
     const auto number = std::ranges::find(
         numbers, key, &std::pair<std::string, std::optional<std::int64_t>*>::first);
     if (number != numbers.end()) {

@@ -15,6 +15,7 @@
 #include "record/other_meshes.hpp"
 #include "report/reports.hpp"
 #include "report/timeline.hpp"
+#include "source_lines.hpp"
 
 namespace meshinfo {
 
@@ -107,7 +108,8 @@ int print_trace(const TraceOptions& options) {
   const std::string timeline = is_timeline(output.path) ? output.path : "";
   if (!timeline.empty()) output.path.clear();
   static_cast<void>(output.chosen_format());  // a wrong ending is refused before the work
-  const Records records = read_records(options);
+  Records records = read_records(options);
+  find_source_lines(records);
   const std::vector<Records> meshes = record::by_mesh(records);
   bool has_trouble = false;
   std::vector<record::Diagnosis> diagnoses;

@@ -2,6 +2,8 @@
 #include "traffic.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdio>
 
 #include <fmt/format.h>
 
@@ -10,6 +12,7 @@
 #include "rankmesh/base/detail/read_file.hpp"
 #include "rankmesh/base/error.hpp"
 #include "search/hugging_face.hpp"
+#include "search/model_shape.hpp"
 
 namespace meshinfo {
 namespace {
@@ -44,6 +47,20 @@ FamilyTraffic read_volume(const std::string& text) {
   refuse_volume(text);
 }
 
+// A file that has the sizes of all layers says twice how many parameters there are. Biases and
+// positions make no difference that is worth a word.
+void warn_of_contradiction(const rankmesh::ModelFigures& model, const std::string& path) {
+  const double counted = rankmesh::search::counted_parameters(model);
+  const auto stated = static_cast<double>(model.parameters);
+  if (counted == 0 || std::abs(stated - counted) <= 0.1 * counted) return;
+  std::fputs(fmt::format("meshinfo: {}: `parameters` is {:.3g}, but the layers and the vocabulary "
+                         "have {:.3g} of them\n  hint: check parameters, layers, hidden, "
+                         "feed_forward, experts and vocabulary\n",
+                         path, stated, counted)
+                 .c_str(),
+             stderr);
+}
+
 }  // namespace
 
 rankmesh::ModelFigures read_model(const std::string& path) {
@@ -53,7 +70,9 @@ rankmesh::ModelFigures read_model(const std::string& path) {
                                "give a TOML file such as examples/models/llama3_405b.toml"};
   if (text->find_first_not_of(" \t\r\n") == text->find('{'))
     return rankmesh::search::parse_hugging_face(*text, path);
-  return rankmesh::ModelFigures::parse_toml(*text, path);
+  const auto model = rankmesh::ModelFigures::parse_toml(*text, path);
+  warn_of_contradiction(model, path);
+  return model;
 }
 
 void TrafficArguments::add_to(CLI::App& command) {

@@ -41,6 +41,7 @@ struct RANKMESH_API Settings {
   std::optional<bool> check{};                ///< RANKMESH_CHECK: 0 or 1.
   std::string record{};                       ///< RANKMESH_RECORD: off, or a folder; or empty.
   std::optional<bool> record_times{};         ///< RANKMESH_RECORD_TIMES: 0 or 1.
+  std::optional<bool> record_lines{};         ///< RANKMESH_RECORD_LINES: 0 or 1.
   std::optional<bool> nvtx{};                 ///< RANKMESH_NVTX: 0 or 1.
   SingleCopy single_copy{};                   ///< RANKMESH_SINGLE_COPY: auto, off or allow.
   LogChoice log{};                            ///< RANKMESH_LOG: off, debug, info or warning.

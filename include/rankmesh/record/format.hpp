@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The layout of a record in memory and in a file, version 3. docs/trace.md describes it.
+// The layout of a record in memory and in a file, version 4. docs/trace.md describes it.
 #pragma once
 
 #include <atomic>
@@ -8,17 +8,18 @@
 
 #include "rankmesh/base/published_text.hpp"
 
-/// The bytes of a record: a header, a ring of entries, and then the groups as lines of JSON. One
+/// The bytes of a record: a header, a ring of entries, and then the groups and the places of
+/// calls as lines of JSON. One
 /// process writes these bytes, and other processes may read them at any time, so every word that
 /// changes is atomic.
 namespace rankmesh::record::format {
 
 inline constexpr char magic[16] = "rankmesh.record";  ///< The first bytes of a record.
-inline constexpr std::uint32_t version = 3;           ///< The version of this format.
+inline constexpr std::uint32_t version = 4;           ///< The version of this format.
 /// The value of Header::byte_order, in the byte order of the machine that writes the record.
 inline constexpr std::uint32_t byte_order = 0x01020304;
 inline constexpr std::size_t entry_count = 4096;       ///< A power of two.
-inline constexpr std::size_t group_bytes = 256 << 10;  ///< The bytes for the list of groups.
+inline constexpr std::size_t group_bytes = 256 << 10;  ///< The bytes for the lines.
 /// The name of the file behind the memory, as /proc/PID/fd shows it.
 inline constexpr char memory_name[] = "rankmesh.record";
 inline constexpr char file_ending[] = ".rankmesh";  ///< The end of the names of record files.
@@ -47,7 +48,9 @@ struct alignas(64) Entry {
   /// - bit 62: whether `begin` is valid
   /// - bit 63: whether the call is a receive that was cancelled
   std::atomic<std::uint64_t> call;
-  std::atomic<std::uint64_t> reserved;  ///< Not used; 0.
+  /// The number of the place in the program that made the call, counted from 1; 0 if it is not
+  /// known.
+  std::atomic<std::uint64_t> site;
   /// The begin time of the call, in units of the counter. `end` is valid if `begin` is valid and
   /// not greater than `end`. In a mark, `begin` is always set.
   std::atomic<std::uint64_t> begin;
@@ -121,6 +124,9 @@ struct alignas(64) Header {
   /// The times of a call on the fast path are recorded if `next` has none of these bits. Only the
   /// writer reads this mask.
   std::uint64_t time_mask;
+  /// The address of the object that notes where the program makes its calls, for the writer.
+  /// Readers only ask whether it is 0: then Entry::site is not valid.
+  std::uint64_t call_sites;
   alignas(64) ClockPair first;  ///< When the record was opened.
   ClockPair last;               ///< A later moment. The frequency of the counter follows from the
                                 ///< two pairs.

@@ -55,6 +55,15 @@ struct Group {
   RankSet ranks;
 };
 
+/// An instruction of the program that calls a function.
+struct CodeAddress {
+  std::size_t file = 0;      ///< Index in Record::files.
+  std::uint64_t offset = 0;  ///< The address in the file, as `addr2line` takes it.
+};
+/// A place in the program that has called rankmesh: the functions that have called each other
+/// there, the innermost first. It may begin with functions of the headers of rankmesh.
+using CallSite = std::vector<CodeAddress>;
+
 /// A call of the rank.
 struct Call {
   std::uint64_t sequence = 0;   ///< The position among all calls and marks of the rank, from 1.
@@ -66,6 +75,7 @@ struct Call {
   std::size_t group = 0;      ///< Index in Record::groups.
   std::uint64_t number = 0;   ///< Which collective of its group this is, from 1; 0 for messages.
   CallDescriptor descriptor;  ///< The operation and its arguments.
+  std::size_t site = 0;       ///< Index in Record::call_sites plus 1; 0 if it is not known.
   /// When the rank made the call, or noticed that it had to wait. Empty if no time was recorded.
   std::optional<Time> begin;
   std::optional<Time> end;  ///< Empty if no time was recorded, or the call has not ended.
@@ -135,10 +145,16 @@ struct Record {
 
   std::vector<std::string> transports;  ///< The names of the transports of the program.
   std::vector<Group> groups;            ///< The groups of the rank.
-  std::vector<Call> calls;              ///< The last calls, in the order in which they were made.
-  std::vector<Mark> marks;              ///< The last marks, in their order.
-  std::uint64_t calls_made = 0;  ///< All calls and marks, including those that were overwritten.
-  std::optional<Wait> wait;      ///< The wait outside calls of groups, if there is one.
+  /// The places from which calls were made. Empty if they are not noted.
+  std::vector<CallSite> call_sites;
+  std::vector<std::string> files;  ///< The program and its libraries that call_sites lists.
+  std::vector<Call> calls;         ///< The last calls, in the order in which they were made.
+  std::vector<Mark> marks;         ///< The last marks, in their order.
+  std::uint64_t calls_made = 0;    ///< All calls and marks, including those that were overwritten.
+  std::optional<Wait> wait;        ///< The wait outside calls of groups, if there is one.
+  /// The source line that made the last call, and those that called its function. Empty unless the
+  /// program that reads the record has found them.
+  std::vector<std::string> last_lines;
 };
 
 /// Returns the call as in messages, with its number, for example `tp.barrier(), call 7`.

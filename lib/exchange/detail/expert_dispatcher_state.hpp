@@ -5,11 +5,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "exchange/kernels/expert_rows.hpp"
 #include "expert_memory.hpp"
 #include "rankmesh/exchange/expert_dispatcher.hpp"
+#include "route_planner.hpp"
 
 namespace rankmesh::exchange {
 
@@ -34,8 +36,13 @@ struct ExpertDispatcher::State {
   struct Lists {
     const std::int64_t *pack, *place, *unplace, *sum;
   };
-  [[nodiscard]] Lists lists(const ExpertRoute& route, MemoryKind kind) const;
+  [[nodiscard]] Lists lists(const detail::DispatcherCall& by, const ExpertRoute& route,
+                            MemoryKind kind) const;
   [[nodiscard]] std::vector<std::int64_t> received_places(const ExpertRoute& route) const;
+  // Returns what messages say about a function that the program has called.
+  [[nodiscard]] detail::DispatcherCall call_of(std::string_view function) const {
+    return {group, function};
+  }
   // Returns memory that no operation in flight uses.
   [[nodiscard]] std::shared_ptr<StepMemory> idle_memory();
 
@@ -62,17 +69,16 @@ struct ExpertDispatcher::State {
     RowWork finish;
   };
   // These functions pack the rows.
-  [[nodiscard]] RowStep<device::GatherRows> dispatch_step(StepMemory& memory,
-                                                          const ExpertRoute& route,
-                                                          const ConstBuffer& tokens,
-                                                          bool is_per_choice, const Buffer& rows,
-                                                          StreamRef stream) const;
+  [[nodiscard]] RowStep<device::GatherRows> dispatch_step(
+      const detail::DispatcherCall& by, StepMemory& memory, const ExpertRoute& route,
+      const ConstBuffer& tokens, bool is_per_choice, const Buffer& rows, StreamRef stream) const;
   [[nodiscard]] RowStep<device::WeightedSum> combine_step(
-      StepMemory& memory, const ExpertRoute& route, const ConstBuffer& rows,
-      const ConstBuffer& weights, const Buffer& out, StreamRef stream) const;
-  [[nodiscard]] RowExchange send_back(StepMemory& memory, const ExpertRoute& route,
-                                      const ConstBuffer& rows, std::int64_t row_elements,
-                                      StreamRef stream) const;
+      const detail::DispatcherCall& by, StepMemory& memory, const ExpertRoute& route,
+      const ConstBuffer& rows, const ConstBuffer& weights, const Buffer& out,
+      StreamRef stream) const;
+  [[nodiscard]] RowExchange send_back(const detail::DispatcherCall& by, StepMemory& memory,
+                                      const ExpertRoute& route, const ConstBuffer& rows,
+                                      std::int64_t row_elements, StreamRef stream) const;
   void run(const RowExchange& exchange);
 };
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -11,9 +12,16 @@
 
 namespace rankmesh::exchange::detail {
 
-/// Throws a UsageError that names the dispatcher's group and the calling rank in it.
-[[noreturn]] void refuse(const GroupCoordinator& group, std::string_view problem,
-                         std::string_view hint);
+/// A function of ExpertDispatcher that the program has called, for messages.
+struct DispatcherCall {
+  const GroupCoordinator& group;
+  std::string_view function;  ///< For example `::dispatch`; empty for the constructor.
+
+  /// Returns for example `ExpertDispatcher::dispatch over 'ep'`.
+  [[nodiscard]] std::string name() const;
+  /// Throws a UsageError that names the function, the group and the calling rank in it.
+  [[noreturn]] void refuse(std::string_view problem, std::string_view hint) const;
+};
 
 /// Makes an ExpertRoute in two steps. Between them, the caller exchanges numbers of rows with the
 /// other ranks; the planner itself does not communicate.
@@ -23,7 +31,7 @@ namespace rankmesh::exchange::detail {
 class RoutePlanner {
  public:
   /// Chooses a slot for every id. Throws UsageError for ids that are not a T x k array of experts.
-  RoutePlanner(const GroupCoordinator& group, const ExpertMap& map,
+  RoutePlanner(const DispatcherCall& by, const ExpertMap& map,
                const ExpertDispatcherOptions& options, std::span<const std::int32_t> ids,
                std::int64_t top_k);
 

@@ -34,8 +34,8 @@ struct alignas(64) Image {
     return *reinterpret_cast<const format::Entry*>(bytes.data() + format::header_bytes +
                                                    slot * sizeof(format::Entry));
   }
-  /// Returns the lines of the groups. The header must be valid.
-  [[nodiscard]] std::string_view groups() const {
+  /// Returns the lines of JSON. The header must be valid.
+  [[nodiscard]] std::string_view lines() const {
     return {reinterpret_cast<const char*>(bytes.data()) + format::header_bytes +
                 format::entry_count * sizeof(format::Entry),
             header().group_bytes_used};
@@ -55,9 +55,9 @@ void check_layout(std::span<const std::byte> bytes, std::size_t size, const std:
 /// @throws DataError
 void check_header(const format::Header& header, const std::string& name);
 
-/// Returns the groups of the header's lines.
+/// Adds the groups and the places of calls to a record that has the facts of its header already.
 /// @throws DataError
-std::vector<Group> read_groups(const Image& image, const std::string& name);
+void read_lines(const Image& image, const std::string& name, Record& record);
 
 /// Returns the wait that a text of Header::wait describes, without its time and its point.
 /// @throws DataError

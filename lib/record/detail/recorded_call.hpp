@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "rankmesh/base/call_descriptor.hpp"
+#include "rankmesh/export.hpp"
 #include "rankmesh/record/format.hpp"
 #include "rankmesh/record/record.hpp"
 
@@ -110,9 +111,15 @@ inline void set_state(record::format::Header& header, record::format::Entry& ent
                        std::memory_order_release);
 }
 
-/// Notes when the call of an entry has begun to wait, unless a time was taken before.
+/// Notes where the program has made the call of an entry.
+RANKMESH_API void note_call_site(const record::format::Header& header,
+                                 record::format::Entry& entry);
+
+/// Notes when the call of an entry has begun to wait, unless a time was taken before. If the places
+/// of calls are noted, a time is taken for every call, so this function notes its place, too.
 inline void take_time(record::format::Header& header, record::format::Entry& entry) {
   if (has_time(entry)) return;
+  if (header.call_sites != 0) note_call_site(header, entry);
   entry.begin.store(read_counter(header), std::memory_order_relaxed);
   entry.call.fetch_or(record::format::timed_bit, std::memory_order_release);
 }

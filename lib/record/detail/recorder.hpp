@@ -8,11 +8,13 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/detail/process_identity.hpp"
+#include "call_sites.hpp"
 #include "rankmesh/base/index.hpp"
 #include "rankmesh/export.hpp"
 #include "rankmesh/layout/rank_set.hpp"
@@ -42,8 +44,11 @@ class RANKMESH_API Recorder {
 
   /// Makes the record. Local.
   /// @param folder  The folder of the file. If it is empty, the record is in a memfd.
+  /// @param has_call_sites  Whether the places in the program that make the calls are noted. Then
+  /// the times of all calls are taken, too.
   /// @throws Error if the system refuses the memory or the file.
-  Recorder(const Facts& facts, const std::string& folder, bool has_all_times);
+  Recorder(const Facts& facts, const std::string& folder, bool has_all_times,
+           bool has_call_sites = false);
   ~Recorder();
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
@@ -69,12 +74,15 @@ class RANKMESH_API Recorder {
  private:
   std::uint64_t group_number(const std::string& identity, const std::vector<std::string>& names,
                              const RankSet& ranks);
+  // Adds a line to the last part of the record, unless more than `most` bytes would be used.
+  bool add_line(const std::string& text, std::size_t most);
 
   std::string folder_;
   int descriptor_ = -1;
   record::format::Header* header_ = nullptr;
   std::uint64_t groups_ = 0;  // the lines so far
   std::map<std::string, std::uint64_t> equal_groups_;
+  std::optional<CallSites> call_sites_;
   std::mutex clock_;
 };
 
