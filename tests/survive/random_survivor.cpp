@@ -56,6 +56,14 @@ std::vector<std::string> split(const std::string& text, char separator) {
   return parts;
 }
 
+// Continues this process after 0.3 to 2 s: before or after it is excluded.
+void continue_later(std::chrono::microseconds wait) {
+  const std::string command =
+      fmt::format("(sleep {}; kill -CONT {}) >/dev/null 2>&1 &",
+                  0.3 + static_cast<double>(wait.count() % 1700) / 1000, ::getpid());
+  if (std::system(command.c_str()) != 0) std::_Exit(4);
+}
+
 // How this rank dies: RANK:WAY:PLACE:STEP:MICROSECONDS.
 struct Death {
   std::string way;
@@ -69,8 +77,12 @@ struct Death {
     const std::string how = std::exchange(way, {});
     if (how == "exit") std::exit(3);
     if (how == "exception") throw std::runtime_error{"a mistake of the program"};
-    std::thread{[signal = how == "fault" ? SIGSEGV : SIGKILL, wait = delay] {
+    std::thread{[signal = how == "fault"  ? SIGSEGV
+                          : how == "stop" ? SIGSTOP
+                                          : SIGKILL,
+                 wait = delay] {
       std::this_thread::sleep_for(wait);
+      if (signal == SIGSTOP) continue_later(wait);
       ::kill(::getpid(), signal);
     }}.detach();
   }
@@ -82,6 +94,7 @@ struct Arguments {
   std::string folder;
   std::vector<std::string> kinds;  // what the ranks do in each step
   Death death;
+  std::optional<Deadline::Duration> exclude_after{};  // if ranks are stopped
 };
 
 // Does one step on a mesh, and checks its results.
@@ -231,7 +244,8 @@ int program(Arguments& arguments) {
       } else {
         death.come_to("open");
         mesh.emplace(MPI_COMM_WORLD, std::string_view{arguments.mesh},
-                     MeshOptions{.survive = Survival{arguments.policy}});
+                     MeshOptions{.survive = Survival{.policy = arguments.policy,
+                                                     .exclude_after = arguments.exclude_after}});
       }
       generation += is_lost ? 1 : 0;
       is_lost = false;
@@ -299,6 +313,7 @@ int main(int argc, char** argv) {
                             {}};
         for (int i = 6; i < argc; ++i) {
           const auto parts = split(argv[i], ':');
+          if (parts.at(1) == "stop") arguments.exclude_after = Deadline::Duration{1};
           if (std::stoi(parts.at(0)) == self)
             arguments.death = {parts.at(1), parts.at(2), std::stoll(parts.at(3)),
                                std::chrono::microseconds{std::stoll(parts.at(4))}};
