@@ -21,6 +21,7 @@
 #include "rankmesh/mpi/error.hpp"
 #include "rankmesh/wait/backoff.hpp"
 #include "rankmesh/wait/monitored_barrier.hpp"
+#include "rankmesh/wait/mpi_memory.hpp"
 #include "wait/detail/few_polls.hpp"
 #include "wait/detail/published_wait.hpp"
 
@@ -134,9 +135,33 @@ void end_lost(detail::MeshState& state) {
   state.mark.close();
 }
 
+// Meets the others, and asks whether one of them wants to stop.
+bool is_stop_requested_by_any(detail::ControlPlane& control, const WaitPoint& point) {
+  struct Stop {
+    int own, any;
+  };
+  MpiMemory<Stop> stop;
+  stop->own = LossWatch::is_stop_requested() ? 1 : 0;
+  MPI_Request request = MPI_REQUEST_NULL;
+  mpi::check(MPI_Iallreduce(&stop->own, &stop->any, 1, MPI_INT, MPI_MAX, control.comm().native(),
+                            &request),
+             "MPI_Iallreduce");
+  stop.wait(request, control.monitor, point, control.deadline());
+  return stop->any != 0;
+}
+
+void wait_for_commits(detail::ControlPlane& control, std::int64_t step, const WaitPoint& point) {
+  const LossWatch& watch = *control.losses;
+  for (detail::FewPolls few{200}; few.next();) {
+    if (watch.have_committed(step)) return;
+    std::this_thread::yield();
+  }
+  control.monitor.wait([&] { return watch.have_committed(step); }, point, control.deadline());
+}
+
 }  // namespace
 
-void Mesh::commit(std::int64_t step) {
+bool Mesh::commit(std::int64_t step) {
   detail::MeshState& state = open_state("commit");
   LossWatch& watch = watch_of(state, "commit");
   const detail::CallLock lock{*state.runtime};
@@ -152,13 +177,18 @@ void Mesh::commit(std::int64_t step) {
   const bool goes_back = step <= watch.step().value_or(-1);
   if (goes_back) meet_others();
   if (!watch.commit(step)) state.control->throw_if_result_of_loss();
-  if (watch.spans_nodes() || goes_back) return meet_others();
-  for (detail::FewPolls few{200}; few.next();) {
-    if (watch.have_committed(step)) return;
-    std::this_thread::yield();
+  bool stops = false;
+  if (watch.spans_nodes() || goes_back) {
+    stops = is_stop_requested_by_any(*state.control, point);
+  } else {
+    wait_for_commits(*state.control, step, point);
+    stops = watch.is_stop_agreed();
   }
-  state.control->monitor.wait([&] { return watch.have_committed(step); }, point, state.deadline());
+  if (stops) request_stop();  // so that the next mesh knows it if those who have asked are lost
+  return stops;
 }
+
+void Mesh::request_stop() noexcept { LossWatch::request_stop(); }
 
 std::optional<std::int64_t> Mesh::step() const { return watch_of(state(), "step").step(); }
 
@@ -187,6 +217,7 @@ std::optional<Mesh> Mesh::next() {
   auto next =
       finding_losses_of(state, loss, [&] { return open_next(state, loss, *shrunk.plan, members); });
   meet(state, loss.round, members, LossWatch::Gathering::opened);
+  watch.keep_stop();
   for (const detail::ProcessIdentity& process : watch.excluded()) mpi::record_excluded(process);
   end_lost(state);
   return Mesh{std::move(next)};

@@ -73,6 +73,8 @@ LostMeshes& lost_meshes() {
 }  // namespace
 
 std::atomic<std::uint64_t> LossWatch::rounds_seen{0};
+std::atomic<bool> LossWatch::stops{false};
+static_assert(std::atomic<bool>::is_always_lock_free);
 std::atomic<std::int64_t> LossWatch::shortest_limit{0};
 
 std::shared_ptr<LossWatch> LossWatch::create(std::shared_ptr<NodeBoard> board, RankNames names,
@@ -281,13 +283,27 @@ std::int64_t LossWatch::freeze(RankArea& area) {
   return static_cast<std::int64_t>((area.committed |= frozen) >> 1) - 1;
 }
 
+// The wish to stop is written first: whoever sees the commit sees it, too.
 bool LossWatch::commit(std::int64_t step) {
+  ++commits_;
+  if (stops && board_->own().stop == 0) board_->own().stop = commits_;
   std::atomic<std::uint64_t>& own = board_->own().committed;
   std::uint64_t before = own;
   do {
     if ((before & frozen) != 0) return false;
   } while (!own.compare_exchange_weak(before, committed(step)));
   return true;
+}
+
+bool LossWatch::is_stop_agreed() const {
+  for (std::size_t slot = 0; slot < board_->ranks().size(); ++slot)
+    if (const std::uint64_t at = board_->area(slot).stop; at != 0 && at <= commits_) return true;
+  return false;
+}
+
+void LossWatch::keep_stop() const {
+  for (std::size_t slot = 0; slot < board_->ranks().size(); ++slot)
+    if (board_->area(slot).stop != 0) request_stop();
 }
 
 std::optional<std::int64_t> LossWatch::step() const {

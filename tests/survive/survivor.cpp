@@ -77,6 +77,7 @@ std::atomic<bool> stops_in_rename{false};
 
 void die(std::string_view kind = {}) {
   stamp("death");
+  if (kind.starts_with("ask")) return (void)::raise(SIGTERM);
   if (kind == "slow") return (void)::usleep(3'500'000);
   if (kind == "stop in save") return (void)(stops_in_rename = true);
   if (kind == "stop in wait")
@@ -211,6 +212,7 @@ void restore(Mesh& mesh, rankmesh_test::Shards& shards, exchange::KeptTensors& k
 int run(const Arguments& arguments) {
   int self = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &self);
+  if (arguments.kind.starts_with("ask")) ::signal(SIGTERM, [](int) { Mesh::request_stop(); });
   const auto is_in = [&](const std::vector<int>& list) {
     return std::ranges::find(list, self) != list.end();
   };
@@ -264,15 +266,15 @@ int run(const Arguments& arguments) {
         // Some ranks have said that they have completed the step, and others have not.
         if (arguments.kind == "commit" && losses == 0 && step == step_of_death && self % 2 != 0)
           ::usleep(500'000);
-        mesh->commit(step);
+        if (mesh->commit(step)) break;
       }
-      if (dies) die();
+      if (dies && arguments.kind != "ask") die();
       mesh->close();
       fmt::print("closed {} of {} at {}\n", mesh->rank().value(), mesh->size(), *mesh->step());
       return 0;
     } catch (const LostRanks& lost) {
       // It has learned of another death before its own.
-      if (losses == 0 && is_in(arguments.first)) die(arguments.kind);
+      if (losses == 0 && is_in(arguments.first) && arguments.kind != "ask") die(arguments.kind);
       stamp("error");
       std::vector<std::int64_t> ranks;
       for (const Rank rank : lost.ranks()) ranks.push_back(rank.value());

@@ -310,10 +310,15 @@ class RANKMESH_API Mesh : public MeshNearMisses {
   /// @param step  At least 0, and more than in the last call, unless all ranks have gone back to an
   ///              earlier step, such as that of a checkpoint. The same on every rank.
   /// @throws UsageError if the mesh has no option `survive`, or if the step is negative.
+  /// @return whether a rank has called request_stop(). The result is the same on every rank.
   /// @throws LostRanks if ranks are lost. The step may then be committed or not: see
   /// LostRanks::step().
   /// @throws TimeoutError if some ranks do not commit a step.
-  void commit(std::int64_t step);
+  bool commit(std::int64_t step);
+  /// Asks all ranks to stop: from the next commit() of this rank on, commit() returns true on every
+  /// rank, also in the meshes that next() opens. If this rank is lost before, nobody learns of it.
+  /// A signal handler or any thread may call this function.
+  static void request_stop() noexcept;
   /// Returns the step that this rank has committed last, in this mesh or in those before it;
   /// nothing if there is none. A mesh that next() has returned begins with LostRanks::step().
   /// Local.

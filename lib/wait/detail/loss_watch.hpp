@@ -90,6 +90,14 @@ class RANKMESH_API LossWatch : public std::enable_shared_from_this<LossWatch> {
 
   /// Publishes that this rank has completed a step. Returns false if ranks are lost.
   bool commit(std::int64_t step);
+  /// Asks all ranks to stop, from the next commit of this process on. A signal handler may call it.
+  static void request_stop() noexcept { stops = true; }
+  [[nodiscard]] static bool is_stop_requested() noexcept { return stops; }
+  /// Returns whether a rank of this node had asked to stop when it made the commit that this rank
+  /// has made last. All ranks of the node must have made it. Other ranks may ask in later ones.
+  [[nodiscard]] bool is_stop_agreed() const;
+  /// Asks to stop in the next mesh, too, if a rank of this node has asked in this one.
+  void keep_stop() const;
   /// Returns the step that this rank has committed last.
   [[nodiscard]] std::optional<std::int64_t> step() const;
   /// Returns whether all ranks of this node have committed a step, or a later one.
@@ -129,6 +137,7 @@ class RANKMESH_API LossWatch : public std::enable_shared_from_this<LossWatch> {
   [[noreturn]] void raise_own() const;
 
   static std::atomic<std::uint64_t> rounds_seen;
+  static std::atomic<bool> stops;
   static std::atomic<std::int64_t> shortest_limit;  // `exclude_after_` of all; 0: none has one
 
   const std::shared_ptr<NodeBoard> board_;
@@ -137,6 +146,7 @@ class RANKMESH_API LossWatch : public std::enable_shared_from_this<LossWatch> {
   const mpi::CommunicatorView comm_;
   const std::int64_t exclude_after_;
   const std::unique_ptr<LossLink> link_;
+  std::uint64_t commits_ = 0;              // of this rank, in this mesh
   std::atomic<std::uint64_t> noticed_{0};  // the last round that this process has seen
   std::atomic<std::int64_t> next_look_{0};
 };

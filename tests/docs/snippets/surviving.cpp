@@ -5,7 +5,9 @@
 #include <rankmesh/rankmesh.hpp>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <span>
 #include <string>
@@ -28,6 +30,19 @@ TEST_CASE("surviving: the loop") {
   // snippet: loop
   CHECK(trained == 3);
   CHECK(kept.bytes() > 0);
+}
+
+TEST_CASE("surviving: a planned stop") {
+  using namespace rankmesh;
+  const std::int64_t steps = 5;
+  Mesh mesh{MPI_COMM_WORLD, "dp=auto", MeshOptions{.survive = Survival{}}};
+  const auto train = [](Mesh& of, std::int64_t step) {
+    if (step == 1 && of.rank() == Rank{0}) (void)std::raise(SIGUSR1);
+  };
+  std::vector<std::int64_t> saved;
+  const auto save = [&](Mesh&, std::int64_t step) { saved.push_back(step); };
+  // snippet: stop
+  CHECK(saved == std::vector<std::int64_t>{1});
 }
 
 TEST_CASE("surviving: a checkpoint in the place of lost elements") {
