@@ -159,9 +159,17 @@ class TableRun {
       end_early(error.what());
     }
   }
+  // An asynchronous call that fails breaks the group, so the next call throws.
+  [[nodiscard]] std::string in_flight_text() const {
+    std::string text;
+    for (const InFlight& one : in_flight_)
+      if (one.attempt->text() != present_)
+        text += (text.empty() ? " (or one of those in flight: " : "; ") + one.attempt->text();
+    return text.empty() ? text : text + ")";
+  }
   void end_early(std::string_view why) {
     report_.has_ended_early = true;
-    add_failure(present_, "it threw: " + std::string{why});
+    add_failure(present_ + in_flight_text(), "it threw: " + std::string{why});
     // The memory of what is in flight must exist until the process ends.
     static_cast<void>(std::make_unique<std::deque<InFlight>>(std::move(in_flight_)).release());
     in_flight_.clear();

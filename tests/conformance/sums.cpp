@@ -21,6 +21,18 @@ std::string mistake() {
   return text == nullptr ? "" : text;
 }
 
+// An asynchronous call that fails while other calls wait.
+class FailsLater final : public Pending {
+ public:
+  bool test() override {
+    if (++tests_ > 2) throw 7;
+    return false;
+  }
+
+ private:
+  int tests_ = 0;
+};
+
 // Gathers the inputs of all members, and combines them in group order.
 class Sums final : public Transport {
  public:
@@ -50,6 +62,10 @@ class Sums final : public Transport {
     if (mistake() != "short" && bytes > 0) std::memcpy(call.out.data, all.data(), bytes);
     if (mistake() == "wrong" && bytes > 0 && self_ == 1) *call.out.data ^= std::byte{1};
     if (mistake() == "behind") call.out.data[bytes] = std::byte{0};
+  }
+  [[nodiscard]] bool has_async_forms() const override { return mistake() == "fails_later"; }
+  [[nodiscard]] std::unique_ptr<Pending> start(const Call&) override {
+    return std::make_unique<FailsLater>();
   }
 
  private:

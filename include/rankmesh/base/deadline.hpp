@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
+#include <type_traits>
 
 #include "rankmesh/export.hpp"
 
@@ -53,5 +55,21 @@ RANKMESH_API void require_positive(Deadline::Duration duration, const char* name
 /// `RANKMESH_TIMEOUT` in seconds, or 600 seconds if the variable is unset or empty.
 /// @throws UsageError if the value of the variable is not a positive number of at most 1e9.
 RANKMESH_API Deadline::Duration default_timeout();
+
+/// A time limit in an option: a std::chrono::duration, or nothing.
+class OptionalDuration : public std::optional<Deadline::Duration> {
+ public:
+  using std::optional<Deadline::Duration>::optional;
+  /// Sets the limit, or none.
+  OptionalDuration(std::optional<Deadline::Duration> limit) : optional{limit} {}
+  /// @cond  This constructor only refuses numbers, which do not say their unit.
+  template <class Number>
+    requires std::is_arithmetic_v<Number>
+  OptionalDuration(Number) {
+    static_assert(!std::is_arithmetic_v<Number>,
+                  "a time needs a unit: write std::chrono::seconds{5}");
+  }
+  /// @endcond
+};
 
 }  // namespace rankmesh

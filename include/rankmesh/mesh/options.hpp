@@ -41,7 +41,7 @@ struct Survival {
   /// the waits before. Choose it longer than any rank computes. An excluded rank that comes back
   /// throws an Error at its next call, and must end. If `exclude_after` is empty, no rank is
   /// excluded.
-  std::optional<Deadline::Duration> exclude_after{};
+  OptionalDuration exclude_after{};
 };
 
 /// Holds the options of a mesh. All options except `log`, `stall` and `device` must be the same on
@@ -49,13 +49,13 @@ struct Survival {
 struct MeshOptions {
   /// The time limit for opening and closing the mesh, for creating and closing dynamic groups, and
   /// for Work::wait(). If `timeout` is empty, default_timeout() applies.
-  std::optional<Deadline::Duration> timeout{};
+  OptionalDuration timeout{};
   /// The time limit for blocking operations on host memory. If `deadline` is empty, these
   /// operations call the blocking functions of MPI, which can wait for ever. If `deadline` is set,
   /// rankmesh polls instead, and throws a TimeoutError that names the missing ranks. For small
   /// messages, polling takes about twice as long as a blocking function. If `deadline` is empty,
   /// the environment variable `RANKMESH_DEADLINE` (in seconds) sets it.
-  std::optional<Deadline::Duration> deadline{};
+  OptionalDuration deadline{};
   /// The time limit for operations on device memory, from their issue to their end on the device.
   /// If an operation takes longer, a thread of this rank tells the other ranks of the node, and all
   /// of these ranks abort all their NCCL communicators, so that the program's waits for its streams
@@ -64,7 +64,7 @@ struct MeshOptions {
   /// Operations in CUDA graphs have no limit. If `device_deadline` is empty, the environment
   /// variable `RANKMESH_DEVICE_DEADLINE` (in seconds) sets it. The default is no limit.
   /// docs/devices.md describes what happens.
-  std::optional<Deadline::Duration> device_deadline{};
+  OptionalDuration device_deadline{};
   /// If true, every call is compared before it is carried out, including collectives of groups that
   /// span nodes or were adopted, messages between two members, and calls on device memory. Without
   /// this option, only collectives on host memory of groups inside one node are compared.
@@ -75,7 +75,7 @@ struct MeshOptions {
   /// A wait that takes longer than this is reported to the log. The report is repeated, and the
   /// interval doubles each time. If `stall` is empty, the environment variable `RANKMESH_STALL` (in
   /// seconds) sets it. The default is 30 s.
-  std::optional<Deadline::Duration> stall{};
+  OptionalDuration stall{};
   /// The function that receives the log messages. If `log` is empty, the environment variable
   /// `RANKMESH_LOG` determines where the messages go. If this variable is not set either, rankmesh
   /// only writes reports of stalls and of ranks that ended abnormally, to stderr.

@@ -46,6 +46,8 @@ void use(Mesh& mesh, std::vector<float> values, const std::vector<float>& consta
   tp.all_reduce(device, stream);
   tp.all_gather(particles, particles);
   tp.reduce_scatter_v(values, doubles.empty() ? values : values, counts);
+  tp.reduce_scatter_v(values, values, Blocks::even(4, tp));
+  Mesh other{MPI_COMM_WORLD, "tp=2", {.deadline = std::chrono::seconds{5}}};
   tp.send_recv(values, values, next, prev);
   tp.broadcast(values, tp.ranks().index_of(Rank{0}).value());
   double loss = 1;
@@ -408,5 +410,30 @@ void use(Mesh& mesh, std::vector<float> values, const std::vector<float>& consta
 #if CASE == 115
   int tag = 3;
   tp.send(values, 1, &tag);
+#endif
+// case 116: counts in place of an output, in braces: a list in braces is no output
+#if CASE == 116
+  tp.gather_v(values, {1, 2});
+#endif
+// case 117: neither values nor output of scatter_v: there are no values
+#if CASE == 117
+  tp.scatter_v({}, {}, counts, 0);
+#endif
+// case 118: neither values nor output of scatter_v, counts in braces: there are no values
+#if CASE == 118
+  tp.scatter_v({}, {}, {1, 2}, 0);
+#endif
+// case 119: a slice in place of counts: write Blocks::even\(n, group\)
+#if CASE == 119
+  tp.reduce_scatter_v(values, values, Slice{4, tp});
+#endif
+// case 120: a number as a deadline: write std::chrono::seconds\{5\}
+#if CASE == 120
+  Mesh other{MPI_COMM_WORLD, "tp=2", {.deadline = 5}};
+#endif
+// case 121: a number as a time limit, assigned: write std::chrono::seconds\{5\}
+#if CASE == 121
+  MeshOptions options;
+  options.timeout = 2.5;
 #endif
 }

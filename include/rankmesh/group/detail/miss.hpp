@@ -20,6 +20,7 @@
 #include "rankmesh/group/axis.hpp"
 #include "rankmesh/group/detail/calls.hpp"
 #include "rankmesh/group/peer.hpp"
+#include "rankmesh/layout/slice.hpp"
 #include "rankmesh/transport/blocks.hpp"
 
 namespace rankmesh::detail {
@@ -68,6 +69,7 @@ enum class Miss : std::uint8_t {
   not_described,
   not_copyable,
   not_reducible,
+  slice,
   stream_early,
   axis_late,
   blocks_early,
@@ -108,6 +110,12 @@ struct BracesInside {
   BracesInside();
   template <class T>
   BracesInside(std::initializer_list<T>);
+};
+
+/// What a wrong call passes if an argument behind the first one is a list of two or more values.
+struct SeveralInside {
+  template <class A, class B, class... C>
+  SeveralInside(const A&, const B&, const C&...);
 };
 
 // Questions about one argument.
@@ -185,6 +193,7 @@ consteval Miss miss_of() {
   if (DataPointer<First> || NumberPointer<Second>) return Miss::pointer;
   if (is_smart_pointer<Plain<First>>) return Miss::smart_pointer;
   if ((std::is_same_v<Plain<A>, Rank> || ...)) return Miss::world_rank;
+  if (called.has_counts && (std::is_same_v<Plain<A>, Slice> || ...)) return Miss::slice;
   if ((std::is_same_v<std::decay_t<A>, const char*> || ...)) return Miss::usage;
   if constexpr (sizeof...(A) > 1) {
     constexpr std::size_t last = sizeof...(A) - 1;

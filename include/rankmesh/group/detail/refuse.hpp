@@ -49,6 +49,10 @@ AnyResult refuse() {
   static_assert(miss != Miss::not_reducible,
                 "a ReduceOp cannot combine this type: pass a function T f(const T&, const T&), or "
                 "use integers, floats or std::complex");
+  static_assert(
+      miss != Miss::slice,
+      "a Slice is the part of one member, and the counts of all members are needed: write "
+      "Blocks::even(n, group)");
   static_assert(miss != Miss::stream_early, "the stream is the last argument");
   static_assert(miss != Miss::axis_late,
                 "the axis comes before the root: write (in, out, axis, root)");
@@ -156,9 +160,21 @@ AnyResult refuse() {
                           detail::BracesInside, A...>();                                         \
   }
 /// Declares overloads for wrong calls of a v-form with lists in braces, which may be the counts. A
-/// list is wrong if no form accepts counts, or a root, in its place.
+/// list is wrong if no form accepts counts, or a root, in its place. A list of several numbers is no
+/// root.
 #define RANKMESH_REFUSE_BRACES_OF_V(Forms, name)                                                 \
   template <class First>                                                                         \
+    requires(!forms_only && !requires(Forms<!forms_only>& forms, First&& first,                  \
+                                      const Blocks& counts) {                                    \
+      forms.name(std::forward<First>(first), counts);                                            \
+    } && requires(Forms<!forms_only>& forms, First&& first, RankInGroup root) {                  \
+      forms.name(std::forward<First>(first), root);                                              \
+    })                                                                                           \
+  detail::AnyResult name(First&&, detail::SeveralInside) {                                       \
+    return detail::refuse<detail::called_by(Forms::operation_of_forms, #name), First,            \
+                          detail::BracesInside>();                                               \
+  }                                                                                              \
+  template <class First = detail::Braces>                                                        \
     requires(!forms_only && !requires(Forms<!forms_only>& forms, First&& first,                  \
                                       const Blocks& counts) {                                    \
       forms.name(std::forward<First>(first), counts);                                            \
@@ -169,7 +185,7 @@ AnyResult refuse() {
     return detail::refuse<detail::called_by(Forms::operation_of_forms, #name), First,            \
                           detail::BracesInside>();                                               \
   }                                                                                              \
-  template <class First, class Third, class... A>                                                \
+  template <class First = detail::Braces, class Third, class... A>                               \
     requires(!forms_only && !requires(Forms<!forms_only>& forms, First&& first,                  \
                                       const Blocks& counts, Third&& third, A&&... others) {      \
       forms.name(std::forward<First>(first), counts, std::forward<Third>(third),                 \
@@ -179,13 +195,13 @@ AnyResult refuse() {
     return detail::refuse<detail::called_by(Forms::operation_of_forms, #name), First,            \
                           detail::BracesInside, Third, A...>();                                  \
   }                                                                                              \
-  template <class First, class Third = detail::BracesInside>                                     \
+  template <class First = detail::Braces, class Third = detail::BracesInside>                    \
     requires(!forms_only)                                                                        \
   detail::AnyResult name(First&&, detail::BracesInside, Third&&, detail::BracesInside) {         \
     return detail::refuse<detail::called_by(Forms::operation_of_forms, #name), First,            \
                           detail::BracesInside, Third>();                                        \
   }                                                                                              \
-  template <class First, class... A>                                                             \
+  template <class First = detail::Braces, class... A>                                            \
     requires(!forms_only)                                                                        \
   detail::AnyResult name(First&&, detail::BracesInside, detail::BracesInside, A&&...) {          \
     return detail::refuse<detail::called_by(Forms::operation_of_forms, #name), First,            \
