@@ -58,9 +58,9 @@ WaitPoint message_point(const std::string& name, const GroupDescription& group,
 
 // A collective, and its number among those of its group.
 struct NumberedCall {
-  NumberedCall(const Call& call, std::uint64_t number)
+  NumberedCall(const Call& call, std::uint64_t count)
       : descriptor{describe(call, call.operation)},
-        number{number},
+        number{count},
         is_on_device{call.is_on_device()} {}
   CallDescriptor descriptor;
   std::uint64_t number;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "rankmesh/adapt/torch.hpp"
 
-#include <torch/torch.h>
+#include <torch/nn/modules/linear.h>
 
 #include "arrays.hpp"
 
