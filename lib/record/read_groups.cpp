@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/detail/private_api.hpp"
 #include "detail/image.hpp"
 #include "rankmesh/base/error.hpp"
 

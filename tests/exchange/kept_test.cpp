@@ -124,6 +124,15 @@ void restore(KeptTensors& kept, GroupCoordinator& group, std::int64_t step) {
   CHECK(volume.moved_bytes == volume.least_moved_bytes);
 }
 
+// The same on the ranks that are left when some are gone.
+void restore_without(Mesh& mesh, const std::vector<int>& gone, KeptTensors& kept,
+                     std::int64_t step) {
+  const auto group = group_without(mesh, gone);
+  if (group == nullptr) return;
+  restore(kept, *group, step);
+  mesh.close(group);
+}
+
 }  // namespace
 
 TEST_CASE("each single rank may be lost, and both steps can be restored") {
@@ -134,10 +143,7 @@ TEST_CASE("each single rank may be lost, and both steps can be restored") {
       CAPTURE(lost);
       KeptTensors kept;
       kept_in(kept, mesh["dp"], 8);
-      if (const auto group = group_without(mesh, {lost})) {
-        restore(kept, *group, step);
-        mesh.close(group);
-      }
+      restore_without(mesh, {lost}, kept, step);
     }
   mesh.close();
 }
@@ -151,10 +157,7 @@ TEST_CASE("each node may be lost") {
       if (mesh.placement().node(Rank{r}) == node) lost.push_back(r);
     KeptTensors kept;
     kept_in(kept, mesh["dp"], 8);
-    if (const auto group = group_without(mesh, lost)) {
-      restore(kept, *group, 8);
-      mesh.close(group);
-    }
+    restore_without(mesh, lost, kept, 8);
   }
   mesh.close();
 }
@@ -164,11 +167,7 @@ TEST_CASE("copies are in another replica, although it is farther away") {
   Mesh mesh{MPI_COMM_WORLD, fmt::format("dp={},tp=2", size() / 2)};
   KeptTensors kept;
   kept_in(kept, mesh["world"], 8);
-  if (const auto group =
-          group_without(mesh, {0, 1})) {  // a replica, without which the others go on
-    restore(kept, *group, 8);
-    mesh.close(group);
-  }
+  restore_without(mesh, {0, 1}, kept, 8);  // a replica, without which the others go on
   mesh.close();
 }
 
@@ -179,10 +178,7 @@ TEST_CASE("after it is restored, a step survives another loss") {
     KeptTensors kept;
     kept_in(kept, mesh["dp"], 8);
     for (const std::vector<int>& gone : {std::vector{first}, std::vector{first, second}})
-      if (const auto group = group_without(mesh, gone)) {
-        restore(kept, *group, 8);
-        mesh.close(group);
-      }
+      restore_without(mesh, gone, kept, 8);
   }
   mesh.close();
 }
@@ -192,10 +188,7 @@ TEST_CASE("of two versions of a step, the one that most members have is restored
   Mesh mesh{MPI_COMM_WORLD, "dp=auto"};
   KeptTensors kept;
   kept_in(kept, mesh["dp"], 8);
-  if (const auto group = group_without(mesh, {0})) {
-    restore(kept, *group, 8);  // as if a loss had kept rank 0 from it
-    mesh.close(group);
-  }
+  restore_without(mesh, {0}, kept, 8);  // as if a loss had kept rank 0 from it
   Tensors tensors{size(), rank()};
   const TransferPlan plan = kept.restore(mesh["dp"], 8, tensors.loaded());
   tensors.check(8);
@@ -211,10 +204,7 @@ TEST_CASE("a spare rank has kept nothing, and gets its elements") {
     kept_in(kept, *group, 4);
     mesh.close(group);
   }
-  if (const auto group = group_without(mesh, {0})) {
-    restore(kept, *group, 4);
-    mesh.close(group);
-  }
+  restore_without(mesh, {0}, kept, 4);
   mesh.close();
 }
 

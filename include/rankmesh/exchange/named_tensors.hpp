@@ -18,9 +18,8 @@ struct SavedTensor {
 
 /// A tensor that is loaded from a checkpoint or restored from memory.
 struct LoadedTensor {
-  std::string name;  ///< The name under which it was saved.
-  TensorPlacement
-      place;  ///< Where its elements go. Its type may differ from the type that was saved.
+  std::string name;       ///< The name under which it was saved.
+  TensorPlacement place;  ///< Where its elements go. Its type may differ from the saved one.
   TensorTarget target{};  ///< This rank's part.
 };
 

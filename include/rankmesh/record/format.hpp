@@ -8,10 +8,9 @@
 
 #include "rankmesh/base/published_text.hpp"
 
-/// The bytes of a record: a header, a ring of entries, and then the groups and the places of
-/// calls as lines of JSON. One
-/// process writes these bytes, and other processes may read them at any time, so every word that
-/// changes is atomic.
+/// The bytes of a record: a header, a ring of entries, and then the groups and the places of calls
+/// as lines of JSON. One process writes these bytes, and other processes may read them at any time,
+/// so every word that changes is atomic.
 namespace rankmesh::record::format {
 
 inline constexpr char magic[16] = "rankmesh.record";  ///< The first bytes of a record.
