@@ -84,7 +84,7 @@ TEST_CASE("check: messages keep their order, with tags in any order") {
 
 TEST_CASE("check: a send that meets an all_reduce ends in errors that name both") {
   NEEDS_RANKS(2);
-  Adopted a{checked(1.0)};
+  Adopted a{checked(std::chrono::seconds{1})};
   std::vector<float> values(1024);
   std::string message;
   if (rank() == 0) message = message_of<TimeoutError>([&] { a.group->send(values, 1); });
@@ -102,8 +102,8 @@ TEST_CASE("check: a send that meets an all_reduce ends in errors that name both"
 
 TEST_CASE("two meshes that adopt one communicator under one name lose no messages") {
   NEEDS_RANKS(2);
-  Adopted a{checked(20)};
-  Mesh other{MPI_COMM_WORLD, "dp=auto", checked(20)};
+  Adopted a{checked()};
+  Mesh other{MPI_COMM_WORLD, "dp=auto", checked()};
   const auto again = other.adopt(a.comm, "all");
   for (int round = 0; round < 20; ++round) {
     int mine = rank(), first = -1, second = -1;
@@ -121,7 +121,7 @@ TEST_CASE("two meshes that adopt one communicator under one name lose no message
 TEST_CASE("many groups that adopt one communicator lose no messages") {
   NEEDS_RANKS(2);
   constexpr int count = 200;
-  Adopted a{checked(20)};
+  Adopted a{checked()};
   std::vector<std::shared_ptr<GroupCoordinator>> groups;
   for (int i = 0; i < count; ++i)
     groups.push_back(a.mesh.adopt(a.comm, "all " + std::to_string(i)));

@@ -2,6 +2,7 @@
 // The option `check`: collectives that are compared by messages of MPI.
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <span>
@@ -21,6 +22,7 @@ using rankmesh_test::last;
 using rankmesh_test::message_of;
 using rankmesh_test::others;
 using rankmesh_test::rank;
+using rankmesh_test::short_deadline;
 using rankmesh_test::size;
 using rankmesh_test::the_last;
 using rankmesh_test::thrown_by;
@@ -144,7 +146,7 @@ TEST_CASE("check: counts of a v-form that do not fit are named on all members") 
 
 TEST_CASE("check: a member that skips the last call is named") {
   NEEDS_RANKS(2);
-  Adopted a{checked(20.0)};
+  Adopted a{checked()};
   std::vector<float> values(4);
   a.group->all_reduce(values);
   std::string message;
@@ -168,7 +170,8 @@ TEST_CASE("check: a member that skips the last call is named") {
 
 TEST_CASE("check: a missing member is named") {
   NEEDS_RANKS(2);
-  Adopted a{checked(0.5)};
+  Adopted a{checked(short_deadline())};
+  wait_for_all();
   if (!is_last()) {
     std::vector<float> values(4);
     try {
@@ -186,13 +189,14 @@ TEST_CASE("check: a member that comes after the others have given up does not wa
   NEEDS_RANKS(2);
   static std::vector<int> values(4);  // MPI may still use it after the failure
   for (const bool has_function : {false, true}) {
-    Adopted a{checked(0.5)};
+    Adopted a{checked(short_deadline())};
     const auto call = [&] {
       if (has_function)
         a.group->all_reduce(values, [](int left, int right) { return left + right; });
       else
         a.group->all_reduce(values);
     };
+    wait_for_all();
     if (!is_last())
       CHECK(thrown_by<TimeoutError>(call).missing() == std::vector<Rank>{Rank{last()}});
     wait_for_all();
@@ -207,7 +211,7 @@ TEST_CASE("check: a function that throws on one member ends the calls of all of 
   NEEDS_RANKS(2);
   static std::vector<int> values(4);  // MPI may still use it after the failure
   for (const int thrower : {1, last()}) {
-    Adopted a{checked(1.0)};
+    Adopted a{checked(std::chrono::seconds{1})};
     const auto sum = [&](int left, int right) {
       if (rank() == thrower) throw std::range_error{"no"};
       return left + right;
@@ -251,10 +255,13 @@ TEST_CASE("check: without it, MPI's errors are thrown and never end the job") {
   for (const bool is_async : {true, false}) {
     int found = 0;  // which of the two mistakes MPI finds depends on the library
     for (const Operation operation : {Operation::all_reduce, Operation::broadcast}) {
-      MeshOptions options = checked(2.0);
+      MeshOptions options = checked();
       options.check = false;
-      if (!is_async) options.deadline = Deadline::Duration{2.0};  // polls too
-      Adopted a{options};  // its communicator has MPI's default handler
+      if (is_async)
+        options.timeout = std::chrono::seconds{2};
+      else
+        options.deadline = std::chrono::seconds{2};  // polls too
+      Adopted a{options};                            // its communicator has MPI's default handler
       std::vector<float> values(is_last() ? 150000 : 300000, 1.0F);
       int failed = 0;
       try {
