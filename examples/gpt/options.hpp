@@ -16,8 +16,9 @@ struct Options {
   std::int64_t every = 10;                          ///< steps between two lines and checkpoints
   std::int64_t compare = 0;                         ///< 1: with one process
   std::int64_t survive = 0;                         ///< 1: goes on when ranks are lost
-  std::string checkpoint;  ///< Training continues from this folder if it exists, and writes it.
-  std::string curve;       ///< a picture of the losses
+  std::int64_t spares = 0;  ///< 1: the ranks that the layout does not take replace lost ones
+  std::string checkpoint;   ///< Training continues from this folder if it exists, and writes it.
+  std::string curve;        ///< a picture of the losses
   std::string prompt = "The ";
   std::int64_t generate = 0;  ///< bytes that the model writes at the end
   std::int64_t writers = 1;   ///< the ranks that write them, by tensor parallelism
@@ -29,7 +30,7 @@ struct Options {
       "  the training    --steps --batch --microbatch --chunks --zero --rate --text PATH\n"
       "  the output      --every --compare 1 --curve FILE.svg\n"
       "  a checkpoint    --checkpoint FOLDER\n"
-      "  lost ranks      --survive 1\n"
+      "  lost ranks      --survive 1 --spares 1\n"
       "  a text          --generate BYTES --writers RANKS --prompt TEXT";
 
   Options() = default;
@@ -47,6 +48,7 @@ struct Options {
                                                             {"--every", &every},
                                                             {"--compare", &compare},
                                                             {"--survive", &survive},
+                                                            {"--spares", &spares},
                                                             {"--generate", &generate},
                                                             {"--writers", &writers}};
     const std::map<std::string_view, std::string*> texts{{"--text", &text},

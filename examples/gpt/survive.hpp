@@ -3,6 +3,7 @@
 // from there.
 #pragma once
 
+#include <cstddef>
 #include <cstdio>
 #include <map>
 #include <optional>
@@ -86,23 +87,23 @@ inline void go_on(const Options& options, Trainer& trainer, Groups& groups, Kept
   if (step) groups.mesh.commit(trainer.steps());
 }
 
-/// Trains on a mesh of all ranks, and after a loss on that of the survivors. Calls
-/// after(trainer, groups, loss) after each step.
+/// Trains on a mesh, and after a loss on that of the survivors. Ranks that the layout does not take
+/// are spare, with --spares 1. Calls after(trainer, groups, loss) after each step.
 template <class After>
 void train_surviving(const Options& options, After&& after) {
+  using rankmesh::ShrinkPolicy;
+  const auto policy = options.spares != 0 ? ShrinkPolicy::spare : ShrinkPolicy::drop_replica;
   std::optional<Mesh> mesh{std::in_place, MPI_COMM_WORLD, complete(options.layout),
-                           rankmesh::MeshOptions{.survive = rankmesh::Survival{}}};
+                           rankmesh::MeshOptions{.survive = rankmesh::Survival{.policy = policy}}};
   Kept kept;
-  std::string what;  // ranks were lost
   for (bool is_lost = false, is_done = false; !is_done;) {
     try {
-      if (is_lost) mesh = mesh->next();
-      if (!mesh) return;  // this rank has no place in it
+      if (is_lost || mesh->is_spare()) mesh = mesh->next();
+      if (!mesh) return;  // this rank has no place in it, or is not needed
       is_lost = false;
       {
         Groups groups{*mesh};
         Trainer trainer{options.config, groups, options.text};
-        if (groups.world.is_first() && !what.empty()) std::printf("%s\n", what.c_str());
         go_on(options, trainer, groups, kept);
         while (trainer.steps() < options.config.steps) {
           const double loss = trainer.step();
@@ -114,7 +115,10 @@ void train_surviving(const Options& options, After&& after) {
       mesh->close();
       is_done = true;
     } catch (const rankmesh::LostRanks& lost) {
-      what = lost.message();
+      // The first survivor prints it: the first rank of the next mesh may have been spare.
+      std::size_t first = 0;
+      while (first < lost.ranks().size() && lost.ranks()[first].to_size() == first) ++first;
+      if (mesh->rank().to_size() == first) std::printf("%s\n", lost.message().c_str());
       is_lost = true;
     }
   }

@@ -16,13 +16,13 @@ namespace {
 
 using detail::Parts;
 
-std::vector<bool> lost_ranks(const MeshPlan& plan, std::span<const Rank> lost) {
-  std::vector<bool> is_lost(static_cast<std::size_t>(plan.world_size()));
+std::vector<bool> lost_ranks(std::int64_t ranks, std::span<const Rank> lost) {
+  std::vector<bool> is_lost(static_cast<std::size_t>(ranks));
   for (const Rank rank : lost) {
-    if (rank.value() < 0 || rank.value() >= plan.world_size())
+    if (rank.value() < 0 || rank.value() >= ranks)
       throw UsageError{fmt::format("rank {} cannot be lost: the mesh has {}", rank.value(),
-                                   detail::count_text(plan.world_size(), "rank")),
-                       fmt::format("use a rank from 0 to {}", plan.world_size() - 1)};
+                                   detail::count_text(ranks, "rank")),
+                       fmt::format("use a rank from 0 to {}", ranks - 1)};
     if (is_lost[rank.to_size()])
       throw UsageError{fmt::format("rank {} is lost twice", rank.value()), "list each rank once"};
     is_lost[rank.to_size()] = true;
@@ -68,7 +68,7 @@ void describe_loss(const MeshPlan& plan, const Parts& parts, const std::vector<b
                    Shrunk& result) {
   const std::vector<std::int64_t> left = copies_of(parts, is_lost);
   std::set<std::size_t> fatal;
-  for (std::size_t r = 0; r < is_lost.size(); ++r) {
+  for (std::size_t r = 0; r < parts.part.size(); ++r) {
     if (!is_lost[r]) continue;
     const Rank rank{static_cast<std::int64_t>(r)};
     const std::string part = detail::part_text(plan, rank);
@@ -78,20 +78,24 @@ void describe_loss(const MeshPlan& plan, const Parts& parts, const std::vector<b
   }
 }
 
-void use_spares(const MeshPlan& plan, std::int64_t spares, Shrunk& result) {
-  const auto lost = static_cast<std::int64_t>(result.lost.size());
-  if (spares < lost)
-    throw UsageError{fmt::format("{} cannot replace {}", detail::count_text(spares, "spare rank"),
-                                 detail::count_text(lost, "lost rank")),
-                     "add spare ranks, or use the policy drop-replica"};
-  for (std::int64_t r = 0; r < plan.world_size() + spares; ++r) result.new_rank.push_back(r);
-  for (std::int64_t s = 0; s < spares; ++s) {
-    const std::int64_t spare = plan.world_size() + s;
-    std::int64_t& place = result.new_rank[static_cast<std::size_t>(spare)];
-    place = s < lost ? result.lost[static_cast<std::size_t>(s)].rank : -1;
-    if (s >= lost) result.idle.push_back(spare);
+// The spare ranks that live take the places of the lost ones, in their order.
+void use_spares(const MeshPlan& plan, const std::vector<bool>& is_lost, Shrunk& result) {
+  std::size_t places = 0;
+  for (std::size_t r = 0; r < is_lost.size(); ++r) {
+    const auto rank = static_cast<std::int64_t>(r);
+    result.new_rank.push_back(is_lost[r] || rank >= plan.world_size() ? -1 : rank);
+    if (is_lost[r] || rank < plan.world_size()) continue;
+    if (places < result.lost.size())
+      result.new_rank.back() = result.lost[places++].rank;
+    else
+      result.idle.push_back(rank);
   }
-  for (const LostRank& one : result.lost) result.new_rank[static_cast<std::size_t>(one.rank)] = -1;
+  if (places < result.lost.size())
+    throw UsageError{
+        fmt::format("{} cannot replace {}",
+                    detail::count_text(static_cast<std::int64_t>(places), "spare rank"),
+                    detail::count_text(static_cast<std::int64_t>(result.lost.size()), "lost rank")),
+        "add spare ranks, or use the policy drop-replica"};
   result.plan = plan;
   result.copies_after = result.copies_before;
 }
@@ -151,7 +155,9 @@ std::string_view to_string(ShrinkPolicy policy) {
 
 Shrunk shrink(const MeshPlan& plan, std::span<const Rank> lost, ShrinkPolicy policy,
               std::int64_t spares) {
-  const std::vector<bool> is_lost = lost_ranks(plan, lost);
+  const bool takes_spares = policy == ShrinkPolicy::spare;
+  const std::vector<bool> is_lost =
+      lost_ranks(plan.world_size() + (takes_spares ? spares : 0), lost);
   const Parts parts = detail::parts_of(plan);
   const std::vector<std::int64_t> before = copies_of(parts, std::vector<bool>(is_lost.size()));
   if (std::ranges::min(before) != std::ranges::max(before))
@@ -160,8 +166,8 @@ Shrunk shrink(const MeshPlan& plan, std::span<const Rank> lost, ShrinkPolicy pol
   Shrunk result;
   result.copies_before = before.front();
   describe_loss(plan, parts, is_lost, result);
-  if (policy == ShrinkPolicy::spare)
-    use_spares(plan, spares, result);
+  if (takes_spares)
+    use_spares(plan, is_lost, result);
   else
     use_survivors(plan, parts, is_lost, policy, result);
   return result;

@@ -93,7 +93,7 @@ bool meet_at_close(detail::MeshState& state, bool has_failed, Agreement& agreeme
   detail::NodeBoard& board = control.board();
   const auto ranks = static_cast<std::size_t>(control.comm().size());
   const std::uint64_t balance = detail::balance_of(state.connections, control.rank());
-  if (board.ranks().size() == ranks) {
+  if (board.members() == ranks) {
     WaitPoint point = WaitPoint::of_all(control.comm().size(), "the agreement before " + activity);
     point.may_give_up = [&] { return board.give_up_close(); };
     point.needed = [&] {
@@ -328,7 +328,10 @@ void Mesh::close() {
     keep_failure(failure, [&] {
       detail::compare_messages(state.connections, control, control.comm(), messages_point(control));
     });
-  if (control.losses != nullptr) mpi::record_companions(control.losses->processes());
+  if (control.losses != nullptr) {
+    control.losses->close();
+    mpi::record_companions(control.losses->processes());
+  }
   control.leave(detail::Presence::closed);
   state.runtime->device_calls.look();
   state.runtime->device_calls.clear();

@@ -73,7 +73,7 @@ mpi::Communicator create_bounded(const ControlPlane& control, std::uint64_t loss
   const auto creation = std::make_shared<Creation>(create);
   if (!mpi::has_one_thread()) {
     start_thread([creation] { creation->run(); }).detach();
-    if (!is_over_in_time(*creation, losses_before, control.comm(), members))
+    if (!is_over_in_time(*creation, losses_before, control.with_spares(), members))
       LossWatch::raise(control.losses.get());
     return creation->result();
   }

@@ -22,7 +22,7 @@ std::optional<LauncherMismatch> mismatch_of_world() {
 
 }  // namespace
 
-MeshPlan plan_with_hint(const MeshSpec& spec, int ranks) {
+MeshPlan plan_with_hint(const MeshSpec& spec, std::int64_t ranks) {
   try {
     return spec.plan(ranks);
   } catch (const SpecError& error) {

@@ -80,17 +80,26 @@ void require_exclusion_in_time(const MeshOptions& options, Deadline::Duration ti
                      "deadline"};
 }
 
+// Returns how many ranks of the communicator the mesh may take.
+std::int64_t ranks_for(const MeshSpec& spec, std::int64_t ranks, const MeshOptions& options) {
+  const bool has_spares = options.survive && options.survive->policy == ShrinkPolicy::spare;
+  return has_spares ? std::min(ranks, spec.world_size().value_or(ranks)) : ranks;
+}
+
 // Throws unless the mesh that remains after a loss can be computed.
-void require_survivable(const MeshPlan& plan, const Survival& survival) {
+void require_survivable(const MeshPlan& plan, std::int64_t spares, bool is_first,
+                        const Survival& survival) {
   const ShrinkPolicy policy = survival.policy;
   if (!(survival.silence.count() >= 0.2))
     throw UsageError{
         fmt::format("Survival::silence must be at least 0.2 s, got {} s", survival.silence.count()),
         "leave it at its default"};
-  if (policy == ShrinkPolicy::spare)
-    throw UsageError{"MeshOptions::survive has the policy spare, but a mesh has no spare ranks",
-                     "use drop_replica or compact"};
-  if (plan.world_size() > 1) (void)shrink(plan, std::array{Rank{0}}, policy);
+  if (policy == ShrinkPolicy::spare && spares == 0 && is_first)
+    throw UsageError{"MeshOptions::survive has the policy spare, but the mesh takes all ranks",
+                     "start more ranks than the mesh has, and give the sizes of all its "
+                     "dimensions; or use drop_replica or compact"};
+  if (plan.world_size() + spares > 1)
+    (void)shrink(plan, std::array{Rank{0}}, policy, std::max(spares, std::int64_t{1}));
 }
 
 // The options of all ranks are compared by this text.
@@ -133,11 +142,12 @@ LocalPlan plan_locally(int ranks, MeshOptions& options, const std::function<Mesh
     check_transports(options);
     local.devices = probe_devices(options);
     const MeshSpec& spec = local.spec.emplace(parse());
-    MeshPlan plan = given != nullptr ? *given : plan_with_hint(spec, ranks);
+    MeshPlan plan =
+        given != nullptr ? *given : plan_with_hint(spec, ranks_for(spec, ranks, options));
     for (const auto& [name, of_name] : options.names) plan.set_options(name, of_name);
     local.routes = routes_of(spec, plan, options.routes, names_of_transports(options));
     if (options.survive) {
-      require_survivable(plan, *options.survive);
+      require_survivable(plan, ranks - plan.world_size(), given == nullptr, *options.survive);
       require_exclusion_in_time(options, local.timeout);
     }
     local.plan = std::make_shared<const MeshPlan>(std::move(plan));

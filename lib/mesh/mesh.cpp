@@ -76,12 +76,15 @@ detail::MeshState& Mesh::state() const {
   return *state_;
 }
 
-detail::MeshState& Mesh::open_state(const char* activity) const {
+detail::MeshState& Mesh::open_state(const char* activity, bool is_for_spares) const {
   if (state().runtime->is_closed)
     throw ClosedError{fmt::format("{} is called on a closed mesh", activity),
                       "close the mesh last"};
   if (state_->runtime->batch.is_open())
     throw UsageError{fmt::format("{} inside an NcclGroup", activity), "end the group first"};
+  if (is_spare() && !is_for_spares)
+    throw UsageError{fmt::format("{} is called on a spare rank", activity),
+                     "call next(): it waits until this rank is needed, or the mesh is closed"};
   return *state_;
 }
 
@@ -165,6 +168,7 @@ Coordinate Mesh::coordinate(std::string_view dimension) const {
   return plan().coordinate(rank(), dimension);
 }
 const Placement& Mesh::placement() const { return state().control->placement; }
+bool Mesh::is_spare() const { return state().control->is_spare(); }
 bool Mesh::is_closed() const { return state_ == nullptr || state_->runtime->is_closed; }
 
 }  // namespace rankmesh

@@ -14,7 +14,9 @@
 #include <fmt/ranges.h>
 
 #include "detail/communicators.hpp"
+#include "detail/open_loss_link.hpp"
 #include "detail/state.hpp"
+#include "mpi/detail/job_end.hpp"
 #include "rankmesh/layout/rank_set.hpp"
 #include "rankmesh/layout/shrink.hpp"
 #include "rankmesh/mesh/mesh.hpp"
@@ -38,13 +40,16 @@ LossWatch& watch_of(const detail::MeshState& state, const char* function) {
   return *state.control->losses;
 }
 
-// Returns the members of the next mesh, as ranks of this one in the order of the next one.
-std::vector<Rank> members_of(const Shrunk& shrunk) {
+// Returns the ranks of the next mesh and those that stay spare, as ranks of this mesh in the order
+// of the next one.
+std::vector<Rank> ranks_of_next(const Shrunk& shrunk, ShrinkPolicy policy) {
   std::vector<Rank> members(static_cast<std::size_t>(shrunk.plan->world_size()));
   for (std::size_t old = 0; old < shrunk.new_rank.size(); ++old)
     if (shrunk.new_rank[old] >= 0)
       members[static_cast<std::size_t>(shrunk.new_rank[old])] =
           Rank{static_cast<std::int64_t>(old)};
+  if (policy == ShrinkPolicy::spare)
+    for (const std::int64_t idle : shrunk.idle) members.emplace_back(idle);
   return members;
 }
 
@@ -65,7 +70,7 @@ void meet(detail::MeshState& state, std::uint64_t round, const std::vector<Rank>
   Backoff backoff{{.yields = std::chrono::milliseconds{20}}};
   while (!watch.have_met(round, members, meeting)) {
     if (watch.round() != round) LossWatch::raise(&watch);
-    LossWatch::look_at_all(waiting, state.control->comm(), [&] { return to_ints(members); });
+    LossWatch::look_at_all(waiting, state.control->with_spares(), [&] { return to_ints(members); });
     if (!published)
       published.emplace(&state.control->board(), record::Wait{.text = "next() of the mesh"});
     if (deadline.passed()) {
@@ -127,6 +132,30 @@ auto finding_losses_of(const detail::MeshState& state, const LossWatch::Loss& lo
   }
 }
 
+// A spare rank waits until the mesh has lost ranks, for ever. Returns false if it is closed.
+bool wait_for_loss(detail::MeshState& state) {
+  LossWatch& watch = *state.control->losses;
+  const detail::PublishedWait published{&state.control->board(),
+                                        record::Wait{.text = "a place in the mesh"}};
+  const auto nobody = [] { return std::vector<int>{}; };
+  for (LossWatch::Waiting waiting; !watch.has_closed();) {
+    if (watch.round() != 0) return true;
+    LossWatch::look_at_all(waiting, state.control->comm(), nobody);
+    std::this_thread::sleep_for(std::chrono::milliseconds{2});
+  }
+  return false;
+}
+
+// Closes the mesh on a spare rank, after the others have closed it. Local.
+void close_spare(detail::MeshState& state) {
+  mpi::record_companions(state.control->losses->processes());
+  state.control->leave(detail::Presence::closed);
+  state.mark_closed();
+  state.shared->close();
+  state.control->close();
+  state.mark.close();
+}
+
 // Ends a mesh that has lost ranks. Local.
 void end_lost(detail::MeshState& state) {
   state.control->leave(detail::Presence::destroyed);
@@ -157,6 +186,56 @@ void wait_for_commits(detail::ControlPlane& control, std::int64_t step, const Wa
     std::this_thread::yield();
   }
   control.monitor.wait([&] { return watch.have_committed(step); }, point, control.deadline());
+}
+
+// Opens the mesh after a loss. Returns null if this rank has no place in it.
+std::unique_ptr<detail::MeshState> open_after_loss(detail::MeshState& state) {
+  LossWatch& watch = *state.control->losses;
+  const ShrinkPolicy policy = state.options.survive->policy;
+  const std::int64_t spares = state.control->spares();
+  const LossWatch::Loss loss = watch.decide();
+  const Shrunk shrunk = detail::remains_of(*state.plan, policy, loss.ranks, spares);
+  if (!shrunk.plan)
+    throw Error{
+        fmt::format("no mesh remains: without rank{} {}, {}", loss.ranks.size() == 1 ? "" : "s",
+                    RankSet::of(loss.ranks).to_string(60),
+                    policy == ShrinkPolicy::spare ? "too few spare ranks are left"
+                                                  : "no replica is complete"),
+        "end the program, and begin again from a checkpoint"};
+  if (state.device) (void)state.device->abort();
+  const std::vector<Rank> ranks = ranks_of_next(shrunk, policy);
+  std::unique_ptr<detail::MeshState> next;
+  if (std::ranges::find(ranks, state.control->rank()) != ranks.end()) {
+    meet(state, loss.round, ranks, LossWatch::Gathering::before);
+    next =
+        finding_losses_of(state, loss, [&] { return open_next(state, loss, *shrunk.plan, ranks); });
+    meet(state, loss.round, ranks, LossWatch::Gathering::opened);
+    watch.keep_stop();
+    for (const detail::ProcessIdentity& process : watch.excluded()) mpi::record_excluded(process);
+  } else {
+    mpi::record_idle();
+  }
+  end_lost(state);
+  return next;
+}
+
+// Returns null if this rank has nothing more to do.
+std::unique_ptr<detail::MeshState> next_of(detail::MeshState& state) {
+  LossWatch& watch = watch_of(state, "next");
+  const bool is_spare = state.control->is_spare();
+  const detail::CallLock lock{*state.runtime};
+  LossWatch::look_at_all(true);
+  if (watch.round() == 0 && !is_spare)
+    throw UsageError{"next() is called on a mesh that has lost no rank",
+                     "call it after a call has thrown LostRanks"};
+  try {
+    if (!is_spare || wait_for_loss(state)) return open_after_loss(state);
+  } catch (const Error&) {
+    // A member may die after all have come to close the mesh.
+    if (!is_spare || !watch.has_closed()) throw;
+  }
+  close_spare(state);
+  return nullptr;
 }
 
 }  // namespace
@@ -193,34 +272,12 @@ void Mesh::request_stop() noexcept { LossWatch::request_stop(); }
 std::optional<std::int64_t> Mesh::step() const { return watch_of(state(), "step").step(); }
 
 std::optional<Mesh> Mesh::next() {
-  detail::MeshState& state = open_state("next");
-  LossWatch& watch = watch_of(state, "next");
-  const detail::CallLock lock{*state.runtime};
-  LossWatch::look_at_all(true);
-  if (watch.round() == 0)
-    throw UsageError{"next() is called on a mesh that has lost no rank",
-                     "call it after a call has thrown LostRanks"};
-  const LossWatch::Loss loss = watch.decide();
-  const Shrunk shrunk = shrink(*state.plan, loss.ranks, state.options.survive->policy);
-  if (!shrunk.plan)
-    throw Error{
-        fmt::format("no mesh remains: without rank{} {}, no replica is complete",
-                    loss.ranks.size() == 1 ? "" : "s", RankSet::of(loss.ranks).to_string(60)),
-        "end the program, and begin again from a checkpoint"};
-  if (state.device) (void)state.device->abort();
-  if (shrunk.new_rank[rank().to_size()] < 0) {
-    end_lost(state);
-    return std::nullopt;
+  for (;;) {
+    auto next = next_of(open_state("next", true));
+    if (next == nullptr) return std::nullopt;
+    if (!next->control->is_spare()) return Mesh{std::move(next)};
+    state_ = std::move(next);
   }
-  const std::vector<Rank> members = members_of(shrunk);
-  meet(state, loss.round, members, LossWatch::Gathering::before);
-  auto next =
-      finding_losses_of(state, loss, [&] { return open_next(state, loss, *shrunk.plan, members); });
-  meet(state, loss.round, members, LossWatch::Gathering::opened);
-  watch.keep_stop();
-  for (const detail::ProcessIdentity& process : watch.excluded()) mpi::record_excluded(process);
-  end_lost(state);
-  return Mesh{std::move(next)};
 }
 
 }  // namespace rankmesh

@@ -111,9 +111,13 @@ std::shared_ptr<NodeBoard> open_board(NodeSegment segment, const ControlPlane& c
     owner = std::make_shared<SharedSegment>(std::move(segment.segment));
   }
   std::byte* const memory = owner == nullptr ? nullptr : owner->data();
+  const auto is_spare = [&](Rank rank) {
+    return rank.value() >= control.names.plan()->world_size();
+  };
+  const auto spares = static_cast<std::size_t>(std::ranges::count_if(ranks, is_spare));
   return std::make_shared<NodeBoard>(memory, std::move(owner),
                                      std::exchange(segment.descriptor, -1), std::move(ranks),
-                                     control.rank(), control.recorder());
+                                     control.rank(), control.recorder(), spares);
 }
 
 // Shares the memory of the node: opens the board in it, and makes what gives groups their memory.
@@ -210,6 +214,17 @@ void watch_losses(ControlPlane& control, const MeshOptions& options, const std::
                         exclude_after_of(*options.survive), std::move(link));
 }
 
+// The members go on without the spare ranks. Collective over the members.
+void leave_spares(ControlPlane& control, const MeshPlan& plan) {
+  if (control.spares() == 0) return;
+  std::vector<int> members(static_cast<std::size_t>(plan.world_size()));
+  std::iota(members.begin(), members.end(), 0);
+  const auto create = [all = control.comm(), members] {
+    return mpi::create_group(all, members, 0);
+  };
+  control.leave_spares(create_bounded(control, control.losses_before, members, create));
+}
+
 // The groups of a mesh, and what they need.
 struct OpenGroups {
   std::unique_ptr<DeviceBackend> device{};
@@ -219,12 +234,18 @@ struct OpenGroups {
   std::vector<bool> has_split{};
 };
 
-// Collective over the mesh; blocks.
+// A spare rank has none. Collective over the others; blocks.
 OpenGroups open_groups(LocalPlan& local, const MeshOptions& options,
                        const std::shared_ptr<ControlPlane>& control,
                        const SharedMemoryBackend& shared) {
   const MeshPlan& plan = *local.plan;
   OpenGroups groups;
+  if (control->is_spare()) {
+    groups.runtime =
+        make_runtime(control, std::move(*local.routes), options, local.settings, nullptr);
+    return groups;
+  }
+  leave_spares(*control, plan);
   ConnectionPlan wanted = plan_connections(plan, *control);
   if (!local.devices.is_agreed)
     control->all().agree("the choice of devices", local.devices.agreement);
@@ -293,7 +314,8 @@ std::unique_ptr<MeshState> make_state(LocalPlan local, MeshOptions options,
                     .connections = std::move(groups.connections),
                     .named = std::move(groups.named),
                     .has_split_devices = std::move(groups.has_split),
-                    .mark{description, control->comm().size(), plan.describe(control->rank())}}};
+                    .mark{description, control->comm().size(),
+                          control->is_spare() ? "spare" : plan.describe(control->rank())}}};
 }
 
 }  // namespace

@@ -8,7 +8,6 @@
 
 #include <fmt/format.h>
 
-#include "rankmesh/layout/shrink.hpp"
 #include "rankmesh/mpi/error.hpp"
 #include "rankmesh/wait/mpi_memory.hpp"
 
@@ -34,20 +33,33 @@ std::vector<LossAddress> gather_addresses(ControlPlane& control, const LossAddre
 }
 
 // Returns who goes on after these losses. If no mesh remains, all survivors learn it together.
-LossAgreement::Members members_after(const MeshPlan& plan, ShrinkPolicy policy,
+LossAgreement::Staying staying_after(const MeshPlan& plan, ShrinkPolicy policy,
                                      const LossAgreement::Members& lost) {
   std::vector<Rank> ranks;
   for (std::size_t rank = 0; rank < lost.size(); ++rank)
     if (lost[rank]) ranks.emplace_back(static_cast<std::int64_t>(rank));
-  LossAgreement::Members stay = lost;
-  stay.flip();
-  const Shrunk shrunk = shrink(plan, ranks, policy);
-  if (shrunk.plan)
-    for (std::size_t rank = 0; rank < lost.size(); ++rank) stay[rank] = shrunk.new_rank[rank] >= 0;
+  LossAgreement::Staying stay{.all = lost, .spare = LossAgreement::Members(lost.size())};
+  stay.all.flip();
+  const Shrunk shrunk = remains_of(plan, policy, ranks, std::ssize(lost) - plan.world_size());
+  if (!shrunk.plan) return stay;
+  for (std::size_t rank = 0; rank < lost.size(); ++rank)
+    stay.all[rank] = shrunk.new_rank[rank] >= 0;
+  if (policy == ShrinkPolicy::spare)
+    for (const std::int64_t idle : shrunk.idle)
+      stay.all[static_cast<std::size_t>(idle)] = stay.spare[static_cast<std::size_t>(idle)] = true;
   return stay;
 }
 
 }  // namespace
+
+Shrunk remains_of(const MeshPlan& plan, ShrinkPolicy policy, std::span<const Rank> lost,
+                  std::int64_t spares) {
+  const auto is_lost_spare = [&](Rank rank) { return rank.value() >= plan.world_size(); };
+  const std::int64_t lost_spares = std::ranges::count_if(lost, is_lost_spare);
+  if (policy == ShrinkPolicy::spare && spares - lost_spares < std::ssize(lost) - lost_spares)
+    return {};
+  return shrink(plan, lost, policy, spares);
+}
 
 std::int64_t exclude_after_of(const Survival& survival) {
   const Deadline::Duration none{0};
@@ -84,7 +96,7 @@ std::unique_ptr<LossLink> open_loss_link(ControlPlane& control, const Survival& 
   return std::make_unique<LossLink>(
       std::move(port), control.shared_board(), std::move(facts),
       [plan, policy = survival.policy](const LossAgreement::Members& lost) {
-        return members_after(*plan, policy, lost);
+        return staying_after(*plan, policy, lost);
       });
 }
 

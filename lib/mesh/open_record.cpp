@@ -60,7 +60,7 @@ void answer(MPI_Comm comm, int leader) {
 std::shared_ptr<Recorder> open_record(const ControlPlane& control, const MeshPlan& plan,
                                       const std::string& description, const Settings& settings,
                                       std::vector<std::string> transports) {
-  if (settings.record == "off") return nullptr;
+  if (settings.record == "off" || control.is_spare()) return nullptr;
   const Recorder::Facts facts{.mesh_key = control.key_of_mesh,
                               .world_size = plan.world_size(),
                               .rank = control.rank(),

@@ -17,6 +17,7 @@
 #include <fmt/format.h>
 
 #include "base/detail/private_api.hpp"
+#include "detail/job_end.hpp"
 #include "detail/returned_errors.hpp"
 
 namespace rankmesh::mpi {
@@ -50,9 +51,10 @@ UnfinishedRecord& record() {
 std::atomic<bool> may_survive{false};
 std::atomic<bool> has_lost_ranks{false};
 
-// Tells the guard around this process (tools/guard) that the job goes on if it dies. The number of
-// the descriptor may mean another file by now, so the pipe is recognised by its inode.
-void tell_guard() noexcept {
+// Tells the guard around this process (tools/guard) that the job goes on if it dies, or that this
+// process has no place in the mesh that goes on. The number of the descriptor may mean another file
+// by now, so the pipe is recognised by its inode.
+void tell_guard(char word) noexcept {
   const char* const text = std::getenv("RANKMESH_GUARD");
   int descriptor = -1;
   unsigned long inode = 0;
@@ -60,7 +62,6 @@ void tell_guard() noexcept {
   if (text == nullptr || std::sscanf(text, "%d:%lu", &descriptor, &inode) != 2) return;
   if (::fstat(descriptor, &status) != 0 || !S_ISFIFO(status.st_mode) || status.st_ino != inode)
     return;
-  constexpr char word = 's';
   // If the pipe is full, the guard has been told.
   [[maybe_unused]] const ssize_t written = ::write(descriptor, &word, 1);
 }
@@ -68,8 +69,9 @@ void tell_guard() noexcept {
 }  // namespace
 
 void record_survivor() noexcept {
-  if (!may_survive.exchange(true)) tell_guard();
+  if (!may_survive.exchange(true)) tell_guard('s');
 }
+void record_idle() noexcept { tell_guard('i'); }
 bool is_survivor() noexcept { return may_survive; }
 void record_companions(const std::vector<std::int64_t>& processes) noexcept {
   const std::lock_guard lock{record().mutex};

@@ -3,7 +3,10 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <exception>
+#include <utility>
+#include <vector>
 
 #include "base/detail/error_in_flight.hpp"
 #include "rankmesh/mpi/error.hpp"
@@ -42,10 +45,23 @@ void ControlPlane::move_to(mpi::Communicator own, RankNames own_names) {
   monitor.answer_in_other_waits();
 }
 
+void ControlPlane::leave_spares(mpi::Communicator members) {
+  std::vector<std::int32_t> nodes;
+  std::vector<std::int32_t> cores;
+  for (std::int64_t rank = 0; rank < members.view().size(); ++rank) {
+    nodes.push_back(placement.node(Rank{rank}));
+    cores.push_back(placement.cores(nodes.back()).value());
+  }
+  placement = Placement{nodes, cores};
+  with_spares_ = std::move(owned_);
+  move_to(std::move(members), names);
+}
+
 void ControlPlane::close() {
   monitor.close();
   receive_strays(comm());
   owned_.free();
+  with_spares_.free();
   comm_ = {};
 }
 

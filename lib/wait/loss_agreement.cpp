@@ -29,16 +29,19 @@ constexpr int most_places = 16;
 
 LossAgreement::LossAgreement(std::size_t members, std::uint32_t self, Times times,
                              std::function<std::vector<StepOfMember>()> freeze,
-                             std::function<Members(const Members&)> stay)
+                             std::function<Staying(const Members&)> stay)
     : size_{members},
       self_{self},
       times_{times},
       freeze_{std::move(freeze)},
       stay_{std::move(stay)},
-      voters_(members, true),
       dead_(members),
       silent_(members),
-      accused_(members) {}
+      accused_(members) {
+  Staying first = stay_(dead_);
+  voters_ = std::move(first.all);
+  spares_ = std::move(first.spare);
+}
 
 LossAgreement::LossReport LossAgreement::report() const {
   return {.is_deciding = is_deciding_,
@@ -59,16 +62,23 @@ LossAgreement::LossMessage LossAgreement::served(std::uint32_t generation) const
           .decision = decisions_[generation - 1]};
 }
 
-// Two majorities have a member in common, also if one of them is just a half.
+// Two majorities have a member in common, also if one of them is just a half. All spare members
+// together count less than one other, because those that are lost are still counted.
 bool LossAgreement::are_majority(const Members& members) const {
   std::size_t all = 1;
   std::size_t weight = members[lowest()] ? 1 : 0;
   for (std::size_t m = 0; m < size_; ++m) {
     if (!voters_[m]) continue;
-    all += 2;
-    if (members[m]) weight += 2;
+    const std::size_t own = spares_[m] ? 2 : 2 * size_;
+    all += own;
+    if (members[m]) weight += own;
   }
   return 2 * weight > all;
+}
+
+// The loss of a spare member concerns nobody until another one is lost.
+bool LossAgreement::concerns_all(std::uint32_t member) const {
+  return voters_[member] && (!spares_[member] || is_deciding_ || !decisions_.empty());
 }
 
 std::uint32_t LossAgreement::lowest() const {
@@ -81,6 +91,11 @@ int LossAgreement::place() const {
   for (std::size_t m = 0; m < self_; ++m)
     if (voters_[m] && !dead_[m] && !silent_[m]) ++before;
   return std::min(before, most_places);
+}
+
+// What a spare member alone does not hear may be its own fault, and the others hear it.
+bool LossAgreement::is_doubtful(std::uint32_t from) const {
+  return spares_[from] && !spares_[self_] && !is_deciding_ && decisions_.empty();
 }
 
 void LossAgreement::send(std::uint32_t to, LossMessage message) {
@@ -115,12 +130,12 @@ void LossAgreement::begin(bool tells_all) {
 
 void LossAgreement::see_death(std::uint32_t member) {
   dead_[member] = true;
-  if (voters_[member]) begin(true);
+  if (concerns_all(member)) begin(true);
   finish_local();
 }
 
 void LossAgreement::see_silence(std::uint32_t member) {
-  if (!is_active() || !voters_[member]) return;
+  if (!is_active() || !concerns_all(member)) return;
   silent_[member] = true;
   begin(true);
   finish_local();
@@ -130,6 +145,17 @@ void LossAgreement::come(Attendance meeting) {
   met_ = meeting;
   if (is_active()) send(lowest(), message(MessageKind::report));
   finish_local();
+}
+
+bool LossAgreement::close() {
+  met_ = Attendance::closed;
+  bool have_all_answered = true;
+  for (std::uint32_t m = 0; m < size_; ++m) {
+    if (!spares_[m] || dead_[m] || reports_[m].met == Attendance::closed) continue;
+    send(m, message(MessageKind::report));
+    have_all_answered = false;
+  }
+  return have_all_answered;
 }
 
 void LossAgreement::tick() {
@@ -252,7 +278,7 @@ std::optional<LossAgreement::Decision> LossAgreement::judge() {
   const std::map<std::uint32_t, std::int64_t> steps = known_steps();
   decision.step = std::numeric_limits<std::int64_t>::max();
   for (std::uint32_t m = 0; m < size_; ++m) {
-    if (!left[m]) continue;
+    if (!left[m] || spares_[m]) continue;
     const auto known = steps.find(m);
     if (known == steps.end()) return std::nullopt;
     decision.step = std::min(decision.step, known->second);
@@ -273,7 +299,7 @@ void LossAgreement::propose() {
 void LossAgreement::decide(Decision decision) {
   decisions_.push_back(decision);
   is_deciding_ = have_all_come_ = false;
-  met_ = Attendance::none;
+  if (met_ != Attendance::closed) met_ = Attendance::none;
   silent_.assign(size_, false);
   accused_.assign(size_, false);
   reports_.clear();
@@ -282,7 +308,9 @@ void LossAgreement::decide(Decision decision) {
   if (decision.kind == Decision::DecisionKind::over) return;
   if (decision.lost[self_]) failure_ = Failure::excluded;
   if (decision.kind == Decision::DecisionKind::stop) failure_ = Failure::no_majority;
-  voters_ = stay_(decision.lost);
+  Staying staying = stay_(decision.lost);
+  voters_ = std::move(staying.all);
+  spares_ = std::move(staying.spare);
   for (std::size_t m = 0; m < size_; ++m)
     if (voters_[m] && dead_[m]) begin(true);
 }
@@ -292,7 +320,12 @@ void LossAgreement::read(std::uint32_t from, const LossReport& report) {
   add(accused_, report.silent);
   reports_[from] = report;
   if (report.have_all_come) have_all_come_ = true;
-  if (report.is_deciding) begin(false);
+  if (report.met == Attendance::closed && spares_[self_]) met_ = Attendance::closed;
+  if (!report.is_deciding || is_deciding_) return;
+  bool is_founded = !is_doubtful(from);
+  for (std::uint32_t m = 0; m < size_; ++m)
+    is_founded = is_founded || (dead_[m] && concerns_all(m));
+  if (is_founded) begin(false);
 }
 
 // The lowest member sees when all have come to a meeting.
@@ -331,6 +364,7 @@ void LossAgreement::receive(std::uint32_t from, const LossMessage& message) {
 
 void LossAgreement::answer(std::uint32_t from, const LossMessage& message) {
   read(from, message.report);
+  if (is_doubtful(from)) return;
   highest_ = std::max(highest_, message.ballot);
   const auto postpone = [&] {
     if (from != self_) lead_at_ = std::max(lead_at_, waiting_ + times_.retry * (2 + place()));
@@ -343,8 +377,10 @@ void LossAgreement::answer(std::uint32_t from, const LossMessage& message) {
   };
   switch (message.kind) {
     case MessageKind::report:
-      if (from != self_ && ((is_deciding_ && !message.report.is_deciding) ||
-                            (have_all_come_ && !message.report.have_all_come && self_ == lowest())))
+      if (from != self_ &&
+          ((is_deciding_ && !message.report.is_deciding) ||
+           (spares_[self_] && !spares_[from] && message.report.met == Attendance::closed) ||
+           (have_all_come_ && !message.report.have_all_come && self_ == lowest())))
         reply(MessageKind::report);
       break;
     case MessageKind::prepare:

@@ -115,7 +115,7 @@ std::optional<LossDatagram> to_datagram(std::span<const std::byte> bytes, std::s
       head.to >= ranks || head.generation == 0 ||
       head.kind > static_cast<std::uint8_t>(MessageKind::doubt) ||
       head.decision > static_cast<std::uint8_t>(DecisionKind::stop) ||
-      head.met > static_cast<std::uint8_t>(Attendance::opened) || head.steps > ranks)
+      head.met > static_cast<std::uint8_t>(Attendance::closed) || head.steps > ranks)
     return std::nullopt;
   LossDatagram datagram{.key = head.key, .from = head.from, .to = head.to};
   LossAgreement::LossMessage& message = datagram.message;

@@ -155,7 +155,7 @@ void LossPort::run() {
 
 LossLink::LossLink(std::shared_ptr<LossPort> port, std::shared_ptr<NodeBoard> board,
                    LinkFacts facts,
-                   std::function<LossAgreement::Members(const LossAgreement::Members&)> stay)
+                   std::function<LossAgreement::Staying(const LossAgreement::Members&)> stay)
     : process_{::getpid()},
       port_{std::move(port)},
       board_{std::move(board)},
@@ -234,6 +234,21 @@ bool LossLink::is_over() const {
   return agreement_.is_over();
 }
 
+bool LossLink::close() {
+  std::unique_lock lock{mutex_};
+  for (const Deadline limit{Deadline::Duration{facts_.silence}}; !agreement_.close();) {
+    flush();
+    if (limit.passed()) return false;
+    changed_.wait_for(lock, patience().ballot);
+  }
+  return std::ranges::count(agreement_.hello().report.dead, true) == 0;
+}
+
+bool LossLink::has_closed() const {
+  const std::lock_guard lock{mutex_};
+  return agreement_.met() == LossAgreement::Attendance::closed;
+}
+
 std::uint64_t LossLink::decided() const {
   return agreement_.decisions().size() - (agreement_.is_over() ? 1 : 0);
 }
@@ -249,7 +264,8 @@ std::uint64_t LossLink::rounds() const {
 
 LossLink::LinkState LossLink::wait_for(std::uint64_t rounds) const {
   std::unique_lock lock{mutex_};
-  while (decided() < rounds && agreement_.failure() == LossAgreement::Failure::none) {
+  while (decided() < rounds && agreement_.failure() == LossAgreement::Failure::none &&
+         agreement_.met() != LossAgreement::Attendance::closed) {
     board_->own().waited = NodeBoard::now();
     changed_.wait_for(lock, std::chrono::milliseconds{50});
   }

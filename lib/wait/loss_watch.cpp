@@ -141,6 +141,18 @@ void LossWatch::exclude_late(const std::vector<int>& awaited) {
   if (!elsewhere.empty()) link_->doubt(elsewhere);
 }
 
+void LossWatch::close() {
+  if (link_ != nullptr && !link_->close()) mpi::record_loss();  // they cannot finalise MPI
+}
+
+// A member leaves the mesh as closed only after all have come to close it.
+bool LossWatch::has_closed() const {
+  if (link_ != nullptr) return link_->has_closed();
+  for (std::size_t slot = 0; slot < board_->members(); ++slot)
+    if (board_->area(slot).presence == Presence::closed) return true;
+  return false;
+}
+
 std::uint64_t LossWatch::round() const {
   return link_ != nullptr ? link_->rounds() : round_in(board_->losses());
 }
@@ -160,9 +172,12 @@ void LossWatch::look(bool at_once) {
       const bool is_failed =
           board_->area(slot).is_late || board_->has_failed(board_->ranks()[slot]);
       if (is_known || !is_failed) continue;
+      const bool is_spare = slot >= board_->members();
+      if (is_spare) mpi::record_loss();
+      // The loss of a spare rank concerns nobody until another one is lost.
       if (link_ != nullptr)
         link_->see_death(static_cast<std::uint32_t>(board_->ranks()[slot].value()));
-      else
+      else if (!is_spare || round_in(word) != 0)
         begin_round_for(slot, word);
     }
   }
@@ -222,6 +237,7 @@ void LossWatch::decide_fates(std::uint64_t round) const {
 LossWatch::Loss LossWatch::decide_with_other_nodes() const {
   using Failure = LossAgreement::Failure;
   const LossLink::LinkState state = link_->wait_for(link_->rounds());
+  if (link_->has_closed()) throw Error{fmt::format("the mesh {} is closed", mesh_)};
   if (state.failure == Failure::excluded) throw_excluded(mesh_);
   if (state.failure == Failure::no_majority)
     throw Error{fmt::format("the mesh {} has lost ranks, and those that this rank still reaches "
@@ -251,7 +267,8 @@ LossWatch::Loss LossWatch::decide() const {
   std::uint64_t least = ~std::uint64_t{0};
   for (std::size_t slot = 0; slot < board_->ranks().size(); ++slot) {
     if (is_lost(slot, loss.round)) loss.ranks.push_back(board_->ranks()[slot]);
-    if (!is_lost(slot, 1)) least = std::min(least, board_->area(slot).committed >> 1);
+    if (slot < board_->members() && !is_lost(slot, 1))
+      least = std::min(least, board_->area(slot).committed >> 1);
   }
   if (least != 0 && loss.round != 0) loss.step = static_cast<std::int64_t>(least) - 1;
   return loss;
@@ -312,7 +329,7 @@ std::optional<std::int64_t> LossWatch::step() const {
 }
 
 bool LossWatch::have_committed(std::int64_t step) const {
-  for (std::size_t slot = 0; slot < board_->ranks().size(); ++slot)
+  for (std::size_t slot = 0; slot < board_->members(); ++slot)
     if (board_->area(slot).committed < committed(step)) return false;
   return true;
 }

@@ -87,11 +87,13 @@ std::size_t NodeBoard::bytes(std::size_t ranks) {
 std::int64_t NodeBoard::now() { return monotonic_nanoseconds(); }
 
 NodeBoard::NodeBoard(std::byte* memory, std::shared_ptr<void> owner, int descriptor,
-                     std::vector<Rank> ranks, Rank self, std::shared_ptr<Recorder> recorder)
+                     std::vector<Rank> ranks, Rank self, std::shared_ptr<Recorder> recorder,
+                     std::size_t spares)
     : owner_{memory != nullptr ? std::move(owner) : std::make_shared<OwnMemory>()},
       memory_{memory != nullptr ? memory : static_cast<std::byte*>(owner_.get())},
       descriptor_{descriptor},
       ranks_{std::move(ranks)},
+      members_{ranks_.size() - spares},
       self_{self},
       own_slot_{index_of(self).value()},
       own_{area(own_slot_)},
@@ -118,7 +120,7 @@ RankArea& NodeBoard::area(std::size_t slot) const {
 }
 
 // All attempts are counted in one number. Attempt n is complete when the number has reached n times
-// the ranks; before that, no rank begins the next one.
+// the members; before that, no rank begins the next one.
 void NodeBoard::begin_close(bool has_failed, std::uint64_t balance) {
   ++closes_;
   header_of(memory_).balance += balance - std::exchange(balance_, balance);
@@ -129,14 +131,14 @@ void NodeBoard::begin_close(bool has_failed, std::uint64_t balance) {
 
 std::vector<int> NodeBoard::not_closing() const {
   std::vector<int> ranks;
-  for (std::size_t slot = 0; slot < ranks_.size(); ++slot)
+  for (std::size_t slot = 0; slot < members_; ++slot)
     if (area(slot).closes < closes_) ranks.push_back(static_cast<int>(ranks_[slot].value()));
   return ranks;
 }
 
 std::uint64_t NodeBoard::balance_of_all() const { return header_of(memory_).balance; }
 
-bool NodeBoard::all_close() const { return header_of(memory_).closings >= closes_ * ranks_.size(); }
+bool NodeBoard::all_close() const { return header_of(memory_).closings >= closes_ * members_; }
 
 bool NodeBoard::give_up_close() {
   BoardHeader& header = header_of(memory_);
@@ -145,7 +147,7 @@ bool NodeBoard::give_up_close() {
   // One word decides, so a rank that comes now either completes the close or learns of its end.
   std::uint64_t closings = header.closings;
   do {
-    if ((closings & close_ended) == 0 && closings >= closes_ * ranks_.size()) {
+    if ((closings & close_ended) == 0 && closings >= closes_ * members_) {
       if (is_first) header.gave_up = 0;
       return false;
     }

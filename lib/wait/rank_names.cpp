@@ -17,7 +17,10 @@ Rank RankNames::in_mesh(Rank rank) const { return ranks_ ? ranks_->at(rank.value
 
 std::string RankNames::operator()(Rank rank) const {
   const Rank number = in_mesh(rank);
-  return fmt::format("{} ({})", number.value(), plan_ ? plan_->describe(number) : "no mesh");
+  const std::string place = !plan_                                  ? "no mesh"
+                            : number.value() >= plan_->world_size() ? "spare"
+                                                                    : plan_->describe(number);
+  return fmt::format("{} ({})", number.value(), place);
 }
 
 }  // namespace rankmesh

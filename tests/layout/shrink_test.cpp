@@ -86,6 +86,10 @@ TEST_CASE("spare ranks take the places of lost ones") {
   CHECK(after.idle == std::vector<std::int64_t>{8});
   CHECK(after.plan->digest() == plan.digest());
   CHECK_THROWS_AS(shrink(plan, lost, ShrinkPolicy::spare, 1), UsageError);
+  const std::vector<Rank> with_spares{4, 6, 1, 8};
+  CHECK(shrink(plan, with_spares, ShrinkPolicy::spare, 4).new_rank ==
+        std::vector<std::int64_t>{0, -1, 2, 3, -1, 5, -1, 1, -1, 4});
+  CHECK_THROWS_AS(shrink(plan, with_spares, ShrinkPolicy::spare, 3), UsageError);
 }
 
 TEST_CASE("the loss of all copies of a part is fatal") {

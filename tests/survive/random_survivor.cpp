@@ -18,6 +18,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -67,7 +68,8 @@ void continue_later(std::chrono::microseconds wait) {
 // How this rank dies: RANK:WAY:PLACE:STEP:MICROSECONDS.
 struct Death {
   std::string way;
-  std::string place;  // a step or its keep, or open, revocation, next, restore, close, finalise
+  std::string
+      place;  // a step or its keep, or open, wait, revocation, next, restore, close, finalise
   std::int64_t step = 0;
   std::chrono::microseconds delay{};
 
@@ -100,9 +102,9 @@ struct Arguments {
 // Does one step on a mesh, and checks its results.
 class Steps {
  public:
-  Steps(Mesh& mesh, const std::string& folder)
+  Steps(Mesh& mesh, std::string folder)
       : mesh_{mesh},
-        folder_{folder},
+        folder_{std::move(folder)},
         all_{mesh["world"]},
         size_{static_cast<int>(mesh.size())},
         rank_{static_cast<int>(mesh.rank().value())} {}
@@ -211,7 +213,7 @@ class Steps {
   }
 
   Mesh& mesh_;
-  const std::string& folder_;
+  const std::string folder_;
   GroupCoordinator& all_;
   int size_;
   int rank_;
@@ -230,33 +232,40 @@ int program(Arguments& arguments) {
   std::vector<int> members;                             // of the mesh, as ranks of the job
   std::optional<Mesh> mesh;
   exchange::KeptTensors kept;
-  int generation = 0;  // how many meshes there were before
+  // How many meshes there were before; -1 on a rank that has not been in one of them.
+  std::int64_t generation = 0;
   bool is_lost = false;
   while (true) {
     try {
-      if (is_lost) {
-        death.come_to("next");
+      if (mesh) {
+        death.come_to(is_lost ? "next" : "wait");
         mesh = mesh->next();
         if (!mesh) {
           say("idle {}", self);
           return 0;
         }
+        if (generation >= 0) ++generation;
       } else {
         death.come_to("open");
         mesh.emplace(MPI_COMM_WORLD, std::string_view{arguments.mesh},
                      MeshOptions{.survive = Survival{.policy = arguments.policy,
                                                      .exclude_after = arguments.exclude_after}});
       }
-      generation += is_lost ? 1 : 0;
+      if (mesh->is_spare()) {
+        generation = -1;
+        continue;
+      }
       is_lost = false;
-      Steps work{*mesh, arguments.folder};
       std::vector<int> now(static_cast<std::size_t>(mesh->size()));
       (*mesh)["world"].all_gather(std::span<const int>{&self, 1}, std::span{now});
       members = now;
+      (*mesh)["world"].all_reduce(generation, ReduceOp::max);
+      Steps work{*mesh, fmt::format("{}/{}", arguments.folder, generation)};
       say("mesh {} of {} from {}", text_of(members), self, mesh->step().value_or(-1));
       Shards shards{*mesh};
       shards.fill(state.at(-1));
       if (const auto step = mesh->step()) {
+        (*mesh)["world"].all_reduce(state[*step], ReduceOp::max);  // spare ranks do not know it
         death.come_to("restore");
         const std::string missing = shards.restore(kept, *step);
         if (!missing.empty()) say("missing {}", missing);
@@ -286,8 +295,9 @@ int program(Arguments& arguments) {
     } catch (const LostRanks& lost) {
       std::vector<std::int64_t> ranks;
       for (const Rank rank : lost.ranks()) ranks.push_back(rank.value());
-      say("lost {} of {} by {} at {}", fmt::join(ranks, ","), generation, self,
-          lost.step().value_or(-1));
+      if (generation >= 0)
+        say("lost {} of {} by {} at {}", fmt::join(ranks, ","), generation, self,
+            lost.step().value_or(-1));
       if (!mesh) throw;
       is_lost = true;
       death.come_to("revocation");
@@ -305,9 +315,11 @@ int main(int argc, char** argv) {
       [&] {
         int self = 0;
         MPI_Comm_rank(MPI_COMM_WORLD, &self);
+        const std::string_view policy = argv[3];
         Arguments arguments{argv[2],
-                            argv[3] == std::string_view{"compact"} ? ShrinkPolicy::compact
-                                                                   : ShrinkPolicy::drop_replica,
+                            policy == "compact" ? ShrinkPolicy::compact
+                            : policy == "spare" ? ShrinkPolicy::spare
+                                                : ShrinkPolicy::drop_replica,
                             argv[4],
                             split(argv[5], ','),
                             {}};

@@ -26,6 +26,7 @@
 
 #include "rankmesh/exchange/checkpoint.hpp"
 #include "rankmesh/rankmesh.hpp"
+#include "rankmesh/spec/mesh_spec.hpp"
 #include "shards.hpp"
 
 namespace {
@@ -37,8 +38,8 @@ constexpr std::int64_t step_of_death = 5;
 
 struct Arguments {
   std::string mesh;
-  std::string kind;           // what the ranks do when ranks die
-  std::vector<int> first;     // they die in step 5, or where the kind says
+  std::string kind;        // what the ranks do when ranks die
+  std::vector<int> first;  // they die in step 5, or where the kind says; spare ones while they wait
   std::vector<int> second;    // they die after the first loss
   useconds_t wait_of_second;  // microseconds after they have learned of it
 };
@@ -209,6 +210,14 @@ void restore(Mesh& mesh, rankmesh_test::Shards& shards, exchange::KeptTensors& k
   require(shards.hold(step), "an element that is restored");
 }
 
+// The last ranks are spare if the mesh does not take all.
+ShrinkPolicy policy_for(std::string_view mesh, MPI_Comm world) {
+  int size = 0;
+  MPI_Comm_size(world, &size);
+  return MeshSpec::parse(mesh).world_size() < size ? ShrinkPolicy::spare
+                                                   : ShrinkPolicy::drop_replica;
+}
+
 int run(const Arguments& arguments) {
   int self = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &self);
@@ -221,7 +230,6 @@ int run(const Arguments& arguments) {
     survival.silence = std::chrono::duration<double>{std::atof(text)};
   if (const char* const text = std::getenv("SURVIVOR_EXCLUDE"))
     survival.exclude_after = std::chrono::duration<double>{std::atof(text)};
-  const MeshOptions options{.survive = survival};
   // The last rank has no part in the mesh, and does nothing.
   MPI_Comm world = MPI_COMM_WORLD;
   if (arguments.kind == "part") {
@@ -230,7 +238,9 @@ int run(const Arguments& arguments) {
     MPI_Comm_split(MPI_COMM_WORLD, self == size - 1 ? 1 : 0, self, &world);
     if (self == size - 1) return 0;
   }
-  std::optional<Mesh> mesh{std::in_place, world, std::string_view{arguments.mesh}, options};
+  survival.policy = policy_for(arguments.mesh, world);
+  std::optional<Mesh> mesh{std::in_place, world, std::string_view{arguments.mesh},
+                           MeshOptions{.survive = survival}};
   MPI_Comm of_program = MPI_COMM_NULL;
   MPI_Comm_dup(world, &of_program);
   exchange::KeptTensors kept;
@@ -238,7 +248,12 @@ int run(const Arguments& arguments) {
   bool is_lost = false;
   while (true) {
     try {
-      if (is_lost) mesh = mesh->next();
+      if (mesh->is_spare() && is_in(arguments.first))
+        std::thread{[] {
+          ::usleep(50'000);
+          die();
+        }}.detach();
+      if (is_lost || mesh->is_spare()) mesh = mesh->next();
       if (std::exchange(is_lost, false)) stamp("mesh");
       if (!mesh) {
         fmt::print("idle {}\n", self);
@@ -256,6 +271,8 @@ int run(const Arguments& arguments) {
         if (arguments.kind == "stop in wait" && losses == 0 && step == step_of_death && !dies)
           ::usleep(600'000);
         if (Steps::is_slow(arguments.kind) && losses != 0) ::usleep(150'000);
+        // Spare ranks die before.
+        if (arguments.kind == "spare" && step == step_of_death) ::usleep(400'000);
         if (dies && step == step_of_death && arguments.kind != "close" &&
             arguments.kind != "commit")
           die(arguments.kind);

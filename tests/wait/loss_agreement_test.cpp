@@ -41,6 +41,7 @@ struct Cut {
 
 struct Conditions {
   std::uint32_t members = 5;
+  std::uint32_t spares = 0;  // so many of them, the last ones, are spare
   double loss = 0;
   int delay = 2;      // at most, in ticks
   int quiet_at = 60;  // from then on all messages arrive
@@ -56,7 +57,7 @@ class World {
   World(std::uint64_t seed, Conditions conditions)
       : random_{seed}, conditions_{std::move(conditions)} {
     for (std::uint32_t m = 0; m < conditions_.members; ++m) {
-      steps_.push_back(7 + below(2));
+      steps_.push_back(is_spare(m) ? -1 : 7 + below(2));
       members_.push_back({});
       members_.back().heard.resize(conditions_.members);
     }
@@ -65,11 +66,7 @@ class World {
       if ((m ^ 1) < conditions_.members) steps.emplace_back(m ^ 1, steps_[m ^ 1]);
       members_[m].agreement = std::make_unique<LossAgreement>(
           conditions_.members, m, conditions_.times, [steps] { return steps; },
-          [](const Members& lost) {
-            Members stay = lost;
-            stay.flip();
-            return stay;
-          });
+          [this](const Members& lost) { return staying_after(lost); });
       members_[m].phase = below(units);
     }
   }
@@ -113,6 +110,7 @@ class World {
   }
 
   [[nodiscard]] std::uint32_t size() const { return conditions_.members; }
+  [[nodiscard]] bool is_spare(std::uint32_t m) const { return m >= size() - conditions_.spares; }
   [[nodiscard]] bool is_alive(std::uint32_t m) const { return !members_[m].is_dead; }
   [[nodiscard]] const LossAgreement& of(std::uint32_t m) const { return *members_[m].agreement; }
   [[nodiscard]] const std::vector<Decision>& decisions() const { return decisions_; }
@@ -143,6 +141,16 @@ class World {
     }
   };
 
+  // Spare members take the places of lost ones in their order.
+  [[nodiscard]] LossAgreement::Staying staying_after(const Members& lost) const {
+    LossAgreement::Staying stay{.all = lost, .spare = Members(size())};
+    stay.all.flip();
+    const std::uint32_t first = size() - conditions_.spares;
+    auto places = std::count(lost.begin(), lost.begin() + first, true);
+    for (std::uint32_t m = first; m < size(); ++m)
+      if (!lost[m] && places-- <= 0) stay.spare[m] = true;
+    return stay;
+  }
   [[nodiscard]] bool is_quiet() const { return tick_ >= conditions_.quiet_at; }
   [[nodiscard]] bool is_stopped(const Member& member) const {
     return tick_ >= member.stopped_at && tick_ < member.continued_at;
@@ -258,7 +266,8 @@ class World {
       bool is_new = false;
       for (std::uint32_t m = 0; m < size(); ++m) {
         REQUIRE((!before[m] || decision.lost[m]));
-        is_new = is_new || decision.lost[m] != before[m];
+        // Spare members alone do not disturb the others.
+        is_new = is_new || (decision.lost[m] != before[m] && (!decisions_.empty() || !is_spare(m)));
       }
       REQUIRE(is_new);
     }
@@ -266,7 +275,8 @@ class World {
       std::int64_t least = 99;
       if (!decisions_.empty()) least = decisions_.front().step;
       for (std::uint32_t m = 0; m < size(); ++m)
-        if (!decision.lost[m] && decisions_.empty()) least = std::min(least, steps_[m]);
+        if (!decision.lost[m] && decisions_.empty() && !is_spare(m))
+          least = std::min(least, steps_[m]);
       REQUIRE(decision.step == least);
     }
     decisions_.push_back(decision);
@@ -282,7 +292,8 @@ class World {
       if (own.is_deciding() || own.decisions().size() != decisions_.size() || !decisions_.empty())
         return false;
       for (std::uint32_t other = 0; other < size(); ++other)
-        if (members_[other].is_dead || of(other).failure() != Failure::none) return false;
+        if (!is_spare(other) && (members_[other].is_dead || of(other).failure() != Failure::none))
+          return false;
     }
     return true;
   }
@@ -319,6 +330,7 @@ void try_schedule(std::uint64_t seed) {
   Conditions conditions;
   conditions.members = static_cast<std::uint32_t>(2 + below(6));
   const auto size = static_cast<int>(conditions.members);
+  if (below(2) == 0) conditions.spares = static_cast<std::uint32_t>(below(size));
   conditions.loss = below(2) == 0 ? 0 : below(5) * 0.1;
   conditions.delay = 1 + below(6);
   conditions.times.retry = below(2) == 0 ? 4 : 2 * conditions.delay + 2;
@@ -355,12 +367,13 @@ void try_schedule(std::uint64_t seed) {
   std::uint32_t dead = 0;
   for (std::uint32_t m = 0; m < world.size(); ++m)
     if (!world.is_alive(m) && world.of(m).failure() == Failure::none) ++dead;
+  const std::uint32_t members = world.size() - conditions.spares;
   if (has_cuts || has_stops || has_exclusions || !is_good) return;
   // Only the dead are lost, and the others go on if they are the majority at any time.
   for (const Decision& decision : world.decisions())
     for (std::uint32_t m = 0; m < world.size(); ++m)
       REQUIRE((!decision.lost[m] || !world.is_alive(m)));
-  if (2 * dead >= world.size()) return;
+  if (2 * dead >= members) return;
   for (std::uint32_t m = 0; m < world.size(); ++m) REQUIRE(world.of(m).failure() == Failure::none);
 }
 
@@ -446,6 +459,70 @@ TEST_CASE("members that exclude each other end, and the others go on") {
   CHECK(world.of(0).is_over());
   CHECK(world.of(2).is_over());
   CHECK(world.of(4).is_over());
+}
+
+TEST_CASE("the loss of a spare member is part of the next loss") {
+  World world{10, {.members = 6, .spares = 2}};
+  world.kill_at(4, 10);
+  world.run();
+  CHECK(world.decisions().empty());
+  World later{10, {.members = 6, .spares = 2}};
+  later.kill_at(4, 10);
+  later.kill_at(1, 40);
+  later.run();
+  REQUIRE(later.decisions().size() == 2);
+  CHECK(later.decisions()[0].lost == set_of(6, {1, 4}));
+  CHECK(later.decisions()[0].step >= 7);
+}
+
+TEST_CASE("spare members decide between two halves") {
+  for (const bool are_spares_dead : {false, true}) {
+    World world{11, {.members = 6, .spares = 2}};
+    for (const std::uint32_t m : {0U, 1U}) world.kill_at(m, 10);
+    if (are_spares_dead)
+      for (const std::uint32_t m : {4U, 5U}) world.kill_at(m, 10);
+    world.run();
+    CHECK(world.of(2).is_over() == !are_spares_dead);
+    CHECK((world.of(2).failure() == Failure::no_majority) == are_spares_dead);
+  }
+}
+
+TEST_CASE("a spare member that hears nobody stops, and does not disturb the others") {
+  for (const bool is_one_way : {false, true}) {
+    CAPTURE(is_one_way);
+    World world{12,
+                {.members = 5,
+                 .spares = 1,
+                 .quiet_at = 800,
+                 .cuts = {{set_of(5, {0, 1, 2, 3}), is_one_way, 5, 800}}}};
+    world.run();
+    CHECK(world.of(4).failure() == Failure::no_majority);
+    CHECK(world.decisions().empty());
+  }
+}
+
+TEST_CASE("a member that closes the mesh tells the spare ones") {
+  using Addressed = LossAgreement::Addressed;
+  std::vector<std::unique_ptr<LossAgreement>> all;
+  for (std::uint32_t m = 0; m < 4; ++m)
+    all.push_back(std::make_unique<LossAgreement>(
+        4, m, LossAgreement::Times{}, [] { return std::vector<LossAgreement::StepOfMember>{}; },
+        [](const Members&) {
+          return LossAgreement::Staying{set_of(4, {0, 1, 2, 3}), set_of(4, {2, 3})};
+        }));
+  const auto deliver = [&](std::uint32_t from) {
+    const std::vector<Addressed> messages = all[from]->take_messages();
+    for (const Addressed& one : messages) all[one.to]->receive(from, one.message);
+    return messages.size();
+  };
+  all[0]->see_death(3);
+  CHECK(!all[0]->close());
+  CHECK(deliver(0) == 1);
+  CHECK(all[2]->met() == Attendance::closed);
+  CHECK(all[1]->met() == Attendance::none);
+  CHECK(deliver(2) == 1);
+  CHECK(all[0]->close());
+  CHECK(deliver(0) == 0);
 }
 
 TEST_CASE("a thousand members") {

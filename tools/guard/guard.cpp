@@ -22,6 +22,7 @@
 #include <filesystem>
 #include <fstream>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -87,14 +88,16 @@ class OtherGuards {
     }
   }
 
-  // Returns whether a rank lives. Notes whether a guard has ended meanwhile: its rank has come to
-  // its end, or the launcher ends the job.
+  // Returns whether a rank lives. Notes whether the guard of one has ended meanwhile: its rank has
+  // come to its end, or the launcher ends the job.
   bool any_rank_lives() {
     bool lives = false;
     std::erase_if(ids_, [&](const std::string& id) {
       const auto process = find(id);
-      lives = lives || (process && process->name != name_of_lost);
-      has_one_ended_ = has_one_ended_ || !process;
+      const bool is_lost = process && process->name == name_of_lost;
+      if (is_lost) lost_.insert(id);
+      lives = lives || (process && !is_lost);
+      has_one_ended_ = has_one_ended_ || (!process && !lost_.contains(id));
       return !process;
     });
     return lives;
@@ -114,6 +117,7 @@ class OtherGuards {
   const std::string own_name_;
   const std::string own_id_ = std::to_string(::getpid());
   std::vector<std::string> ids_;
+  std::set<std::string> lost_;  // those of them that were seen without a rank
   bool has_one_ended_ = false;
 };
 
@@ -164,9 +168,10 @@ class Guard {
     int status = 0;
     while (::waitpid(rank_, &status, WNOHANG) == 0) wait_for_news(-1);
     hear();
-    if (status == 0 || !others_) end_like(status);
+    if ((status == 0 && !is_idle_) || !others_) end_like(status);
     ::prctl(PR_SET_NAME, name_of_lost);
     rank_ = 0;
+    if (is_idle_) wait_for_news(10 * interval);  // until the others have seen the name
     const pid_t launcher = ::getppid();
     while (others_->any_rank_lives() && ::getppid() == launcher) wait_for_news(interval);
     if (others_->has_one_ended()) ::_exit(0);
@@ -197,13 +202,17 @@ class Guard {
     pass_on_signals();
   }
 
-  // The rank writes to the pipe when it opens a mesh that may survive. Then the other ranks of the
-  // node have come, too. If all writers have closed the pipe, there is nothing more to hear.
+  // The rank writes to the pipe when it opens a mesh that may survive: then the other ranks of the
+  // node have come, too. And when it has no place in the next mesh: then its end does not say that
+  // the job has gone on. If all writers have closed the pipe, there is nothing more to hear.
   void hear() {
     char word = 0;
-    const ssize_t bytes = words_[0] < 0 ? -1 : ::read(words_[0], &word, 1);
-    if (bytes < 0) return;
-    if (bytes == 1) others_.emplace(name_.data());
+    ssize_t bytes = -1;
+    while (words_[0] >= 0 && (bytes = ::read(words_[0], &word, 1)) == 1) {
+      if (!others_) others_.emplace(name_.data());
+      is_idle_ = word == 'i';
+    }
+    if (bytes != 0) return;
     ::close(words_[0]);
     words_[0] = -1;
   }
@@ -233,6 +242,7 @@ class Guard {
   int signals_ = -1;
   std::array<int, 2> words_{-1, -1};
   std::optional<OtherGuards> others_{};  // once the rank may be lost
+  bool is_idle_ = false;                 // the rank has no place in the mesh that goes on
   pid_t rank_ = 0;
 };
 

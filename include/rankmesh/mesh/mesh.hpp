@@ -116,8 +116,11 @@ class RANKMESH_API Mesh : public MeshNearMisses {
   [[nodiscard]] const MeshPlan& plan() const;
   /// Returns this rank's number in the mesh.
   [[nodiscard]] Rank rank() const;
-  /// Returns the number of ranks in the mesh.
+  /// Returns the number of ranks in the mesh, without spare ones.
   [[nodiscard]] std::int64_t size() const;
+  /// Returns whether this rank is spare: it has a number behind those of the mesh, no groups, and
+  /// only next() to call. A mesh has spare ranks if `survive` has the policy ShrinkPolicy::spare.
+  [[nodiscard]] bool is_spare() const;
   /// Returns this rank's coordinate along a dimension.
   [[nodiscard]] Coordinate coordinate(std::string_view dimension) const;
   /// Returns the number of the CUDA device that this rank uses, or nullopt if the mesh has no
@@ -328,10 +331,15 @@ class RANKMESH_API Mesh : public MeshNearMisses {
   /// and the options of this mesh. Collective over the survivors; blocks until all of them come.
   /// Ranks that have no place in the next mesh do not wait.
   ///
+  /// A spare rank calls it at once. It waits there, without a time limit, until it takes the place
+  /// of a lost rank or the others have closed the mesh. If it stays spare after a loss, it waits
+  /// on. It calls nothing of MPI meanwhile.
+  ///
   /// Afterwards this mesh is closed, without communication. Its communicators are not freed, and
   /// MPI may still use the memory of its operations, so the process should not finalise MPI; the
   /// destructor of an Environment does not.
-  /// @return the mesh; nothing if this rank has no place in it.
+  /// @return the mesh; nothing if this rank has no place in it, or is spare and not needed any
+  /// more.
   /// @throws LostRanks if more ranks are lost meanwhile. This mesh is as it was before; call next()
   /// again.
   /// @throws Error if no mesh remains. The text names the ranks that were lost so far.
@@ -356,7 +364,8 @@ class RANKMESH_API Mesh : public MeshNearMisses {
   GroupCoordinator* implied_world(std::string_view name);
   [[nodiscard]] std::optional<RankSet> ranks_of_world(std::string_view name) const;
   [[nodiscard]] detail::MeshState& state() const;  // throws ClosedError if moved from
-  [[nodiscard]] detail::MeshState& open_state(const char* activity) const;  // or if closed
+  [[nodiscard]] detail::MeshState& open_state(const char* activity,  // or if closed, or spare
+                                              bool is_for_spares = false) const;
   std::unique_ptr<detail::MeshState> state_;
 };
 

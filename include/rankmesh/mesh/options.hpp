@@ -30,7 +30,9 @@ enum class DeviceUse : std::uint8_t {
 
 /// Says how a mesh goes on when ranks are lost.
 struct Survival {
-  /// The mesh that Mesh::next() opens: drop_replica or compact. See shrink().
+  /// The mesh that Mesh::next() opens; see shrink(). With `spare`, the communicator of the program
+  /// has more ranks than the mesh, whose description must give all sizes. The ranks after those of
+  /// the mesh are spare: they wait in Mesh::next() until they take the places of lost ranks.
   ShrinkPolicy policy = ShrinkPolicy::drop_replica;
   /// The time after which a node of which nothing is heard is lost, and all its ranks with it; at
   /// least 0.2 s. A rank that ends on a node that is still heard is lost at once.

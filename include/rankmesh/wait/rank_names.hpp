@@ -20,7 +20,7 @@ class RANKMESH_API RankNames {
  public:
   /// Describes ranks before there is a mesh, for example `5 (no mesh)`.
   RankNames() = default;
-  /// Describes the ranks of a mesh.
+  /// Describes the ranks of a mesh. Those that are not in it are spare, as in `5 (spare)`.
   explicit RankNames(std::shared_ptr<const MeshPlan> plan) : plan_{std::move(plan)} {}
   /// Returns an object that describes the ranks of a communicator. Rank k of the communicator is
   /// rank `ranks.at(k)` of the mesh.

@@ -11,7 +11,7 @@ namespace rankmesh::detail {
 /// Plans a mesh on so many ranks.
 /// @throws SpecError if the mesh does not fit. If the launcher does not fit either, the error says
 /// so, because a world of the right size is then a matter of the launcher.
-MeshPlan plan_with_hint(const MeshSpec& spec, int ranks);
+MeshPlan plan_with_hint(const MeshSpec& spec, std::int64_t ranks);
 
 /// Warns in the log of the mesh if the launcher started several processes, each of which is alone
 /// in its world. Without a sink of the program, only the first process prints the warning, once.

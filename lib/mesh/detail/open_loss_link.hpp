@@ -4,14 +4,20 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "rankmesh/layout/mesh_plan.hpp"
+#include "rankmesh/layout/shrink.hpp"
 #include "rankmesh/mesh/options.hpp"
 #include "wait/detail/control_plane.hpp"
 #include "wait/detail/loss_link.hpp"
 
 namespace rankmesh::detail {
+
+/// Returns what remains of a mesh with spare ranks; nothing, also no plan, if they are too few.
+[[nodiscard]] Shrunk remains_of(const MeshPlan& plan, ShrinkPolicy policy,
+                                std::span<const Rank> lost, std::int64_t spares);
 
 /// Returns Survival::exclude_after in nanoseconds; 0 if it is empty.
 [[nodiscard]] std::int64_t exclude_after_of(const Survival& survival);

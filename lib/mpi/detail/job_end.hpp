@@ -33,6 +33,10 @@ void on_last_words(void (*action)()) noexcept;
 /// alone if the job goes on without it; see record_survivor().
 [[noreturn]] void abort_job(int status) noexcept;
 
+/// Records that this process has no place in the mesh that goes on: its end does not say how the
+/// job ends.
+void record_idle() noexcept;
+
 /// Returns whether this process ends the job. If another thread does that, this function first
 /// gives that thread the time to do so.
 bool is_job_ending() noexcept;

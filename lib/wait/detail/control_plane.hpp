@@ -73,6 +73,20 @@ class ControlPlane {
     throw_if_lost();
   }
 
+  /// Returns how many ranks are spare; see Mesh::is_spare().
+  [[nodiscard]] std::int64_t spares() const {
+    return with_spares().size() - names.plan()->world_size();
+  }
+  /// Returns whether this rank is spare. Those of the mesh come first.
+  [[nodiscard]] bool is_spare() const { return rank().value() >= names.plan()->world_size(); }
+  /// Goes over to the communicator of the members, and forgets the nodes of the spare ranks. Local.
+  void leave_spares(mpi::Communicator members);
+  /// Returns the communicator on which the members have met the spare ranks. It has the same ranks
+  /// as comm(), and after these the spare ones.
+  [[nodiscard]] const mpi::CommunicatorView& with_spares() const {
+    return with_spares_ ? with_spares_.view() : comm_;
+  }
+
   /// Called now and then by waits of the mesh, if it is set; it may throw what ends them.
   std::function<void()> at_look;
 
@@ -123,6 +137,7 @@ class ControlPlane {
   std::shared_ptr<NodeBoard> board_;
   std::shared_ptr<Recorder> recorder_;
   std::unique_ptr<WatchedMesh> watched_;
+  mpi::Communicator with_spares_;  // only on members of a mesh that has spare ranks
   mpi::Communicator owned_;
   mpi::CommunicatorView comm_;
 };

@@ -21,12 +21,17 @@ namespace rankmesh::detail {
 ///
 /// The decisions are numbered in generations. Each is made by Paxos: whoever misses a decision for
 /// long enough leads, and asks a majority of those that went on after the last decision (of two
-/// halves, the one with the lowest member counts as the majority). A message of an older generation
-/// is answered with its decision, and read no further. See docs/design.md ("Lost ranks").
+/// halves, the one with most spare members, and then with the lowest member, counts as the
+/// majority). A message of an older generation is answered with its decision, and read no further.
+/// See docs/design.md ("Lost ranks").
 class RANKMESH_API LossAgreement {
  public:
   using Members = std::vector<bool>;
   using StepOfMember = std::pair<std::uint32_t, std::int64_t>;
+  /// Those that go on after some losses; some of them are spare.
+  struct Staying {
+    Members all{}, spare{};
+  };
 
   /// In ticks.
   struct Times {
@@ -49,7 +54,8 @@ class RANKMESH_API LossAgreement {
   };
 
   /// The meetings of those that go on: before they make their next mesh, and when they have it.
-  enum class Attendance : std::uint8_t { none, before, opened };
+  /// Or the members have closed the mesh, and the spare members know it.
+  enum class Attendance : std::uint8_t { none, before, opened, closed };
 
   /// What a member knows and has done.
   struct LossReport {
@@ -89,10 +95,11 @@ class RANKMESH_API LossAgreement {
 
   /// @param freeze  Returns the steps that some members have committed and that change no more:
   ///                those of this member, and of others whose steps it can freeze. Called once.
-  /// @param stay    Returns the members that go on after these losses; the others leave.
+  /// @param stay    Returns the members that go on after these losses, the first ones after none;
+  ///                the others leave.
   LossAgreement(std::size_t members, std::uint32_t self, Times times,
                 std::function<std::vector<StepOfMember>()> freeze,
-                std::function<Members(const Members& lost)> stay);
+                std::function<Staying(const Members& lost)> stay);
 
   /// The process of a member has ended, or it was too late. It may live, and answer.
   void see_death(std::uint32_t member);
@@ -100,6 +107,9 @@ class RANKMESH_API LossAgreement {
   void see_silence(std::uint32_t member);
   /// This member has come to a meeting after the last decision.
   void come(Attendance meeting);
+  /// The members have closed the mesh. Tells it to the spare members that have not answered, and
+  /// returns whether all have that live.
+  bool close();
   void receive(std::uint32_t from, const LossMessage& message);
   void tick();
 
@@ -140,6 +150,8 @@ class RANKMESH_API LossAgreement {
   [[nodiscard]] LossMessage message(LossMessage::MessageKind kind) const;
   [[nodiscard]] LossReport report() const;
   [[nodiscard]] LossMessage served(std::uint32_t generation) const;
+  [[nodiscard]] bool concerns_all(std::uint32_t member) const;
+  [[nodiscard]] bool is_doubtful(std::uint32_t from) const;
   [[nodiscard]] bool are_majority(const Members& members) const;
   [[nodiscard]] std::uint32_t lowest() const;
   [[nodiscard]] int place() const;
@@ -162,11 +174,11 @@ class RANKMESH_API LossAgreement {
   const std::uint32_t self_;
   const Times times_;
   const std::function<std::vector<StepOfMember>()> freeze_;
-  const std::function<Members(const Members&)> stay_;
+  const std::function<Staying(const Members&)> stay_;
 
   std::vector<Decision> decisions_;
   Failure failure_ = Failure::none;
-  Members voters_;
+  Members voters_, spares_;
   Members dead_;
   std::vector<StepOfMember> steps_;
 

@@ -78,7 +78,7 @@ class LossLink {
   };
   /// @param stay  See LossAgreement.
   LossLink(std::shared_ptr<LossPort> port, std::shared_ptr<NodeBoard> board, LinkFacts facts,
-           std::function<LossAgreement::Members(const LossAgreement::Members&)> stay);
+           std::function<LossAgreement::Staying(const LossAgreement::Members&)> stay);
   ~LossLink();
   LossLink(const LossLink&) = delete;
   LossLink& operator=(const LossLink&) = delete;
@@ -90,6 +90,9 @@ class LossLink {
   void come(LossAgreement::Attendance meeting);
   [[nodiscard]] bool have_all_come() const;
   [[nodiscard]] bool is_over() const;
+  /// See LossWatch. Returns false if a spare rank is lost, or does not answer.
+  [[nodiscard]] bool close();
+  [[nodiscard]] bool has_closed() const;
   /// Returns how many losses are decided or due. A loss that is due after this rank has opened the
   /// next mesh does not count: it may belong to that mesh.
   [[nodiscard]] std::uint64_t rounds() const;
@@ -99,7 +102,7 @@ class LossLink {
     LossAgreement::Failure failure = LossAgreement::Failure::none;
     LossAgreement::Decision decision{};  ///< The last one.
   };
-  /// Blocks until so many losses are decided, or until this rank cannot go on.
+  /// Blocks until so many losses are decided, or until this rank cannot go on or need not.
   [[nodiscard]] LinkState wait_for(std::uint64_t rounds) const;
 
   // Called by the port.

@@ -43,7 +43,7 @@ class RANKMESH_API LossWatch : public std::enable_shared_from_this<LossWatch> {
   /// Begins to watch.
   /// @param mesh  The text of the mesh, for messages.
   /// @param step  The step that the ranks have committed in the last mesh.
-  /// @param comm  Of the mesh.
+  /// @param comm  Of the mesh, with its spare ranks.
   /// @param exclude_after  In nanoseconds; see Survival. 0: no rank is excluded.
   /// @param link  To other nodes; null if the mesh is on one node.
   static std::shared_ptr<LossWatch> create(std::shared_ptr<NodeBoard> board, RankNames names,
@@ -82,6 +82,11 @@ class RANKMESH_API LossWatch : public std::enable_shared_from_this<LossWatch> {
   /// Returns the last round. Blocks until it has settled.
   [[nodiscard]] Loss decide() const;
 
+  /// The members have closed the mesh. Tells the spare ranks, and waits for their answers, at most
+  /// as long as a node may be silent.
+  void close();
+  /// Returns whether the members have closed the mesh. Spare ranks ask.
+  [[nodiscard]] bool has_closed() const;
   /// Returns whether the mesh is on several nodes.
   [[nodiscard]] bool spans_nodes() const { return link_ != nullptr; }
   /// Returns the step that a rank has committed, which cannot change afterwards; -1 if there is
@@ -100,7 +105,7 @@ class RANKMESH_API LossWatch : public std::enable_shared_from_this<LossWatch> {
   void keep_stop() const;
   /// Returns the step that this rank has committed last.
   [[nodiscard]] std::optional<std::int64_t> step() const;
-  /// Returns whether all ranks of this node have committed a step, or a later one.
+  /// Returns whether all members on this node have committed a step, or a later one.
   [[nodiscard]] bool have_committed(std::int64_t step) const;
 
   /// Returns the processes of this node that are excluded, and may live.

@@ -38,8 +38,10 @@ class RANKMESH_API NodeBoard {
   ///                    if there is none; then the rank has no lock.
   /// @param ranks       The ranks of the mesh that have areas, in ascending order.
   /// @param recorder    The record of this rank; may be null.
+  /// @param spares      How many of the ranks, the last ones, are spare: they do not close the
+  /// mesh.
   NodeBoard(std::byte* memory, std::shared_ptr<void> owner, int descriptor, std::vector<Rank> ranks,
-            Rank self, std::shared_ptr<Recorder> recorder = nullptr);
+            Rank self, std::shared_ptr<Recorder> recorder = nullptr, std::size_t spares = 0);
   ~NodeBoard();
   NodeBoard(const NodeBoard&) = delete;
   NodeBoard& operator=(const NodeBoard&) = delete;
@@ -55,14 +57,14 @@ class RANKMESH_API NodeBoard {
   /// Returns whether leave() has not been called.
   [[nodiscard]] bool is_open() const { return own_.is_open(); }
 
-  // The ranks of the board meet before they close the mesh. If one of them has failed, all of them
-  // stay, and may try again.
+  // The members of the board meet before they close the mesh. If one of them has failed, all of
+  // them stay, and may try again.
   /// Tells the others that this rank closes the mesh, or that it cannot.
   /// @param balance  Of its messages; see MessageLedger.
   void begin_close(bool has_failed, std::uint64_t balance);
   /// Returns the sum of the balances. Valid after all_close() has returned true.
   [[nodiscard]] std::uint64_t balance_of_all() const;
-  /// Returns whether all ranks have called begin_close() as often as this one, or one of them has
+  /// Returns whether all members have called begin_close() as often as this one, or one of them has
   /// given up.
   [[nodiscard]] bool all_close() const;
   /// Returns the ranks that have not called begin_close() as often as this one.
@@ -77,6 +79,8 @@ class RANKMESH_API NodeBoard {
 
   [[nodiscard]] Rank self() const { return self_; }
   [[nodiscard]] const std::vector<Rank>& ranks() const { return ranks_; }
+  /// Returns how many of the ranks are members of the mesh; they come before the spare ones.
+  [[nodiscard]] std::size_t members() const { return members_; }
   [[nodiscard]] const std::shared_ptr<Recorder>& recorder() const { return recorder_; }
   /// Returns what a rank does, or nothing if it has no area. Costs a few system calls.
   [[nodiscard]] std::optional<RankStatus> look(Rank rank) const;
@@ -123,6 +127,7 @@ class RANKMESH_API NodeBoard {
   std::byte* memory_;
   int descriptor_;
   std::vector<Rank> ranks_;
+  std::size_t members_;
   Rank self_;
   std::size_t own_slot_;
   RankArea& own_;

@@ -32,6 +32,35 @@ TEST_CASE("surviving: the loop") {
   CHECK(kept.bytes() > 0);
 }
 
+TEST_CASE("surviving: spare ranks") {
+  using namespace rankmesh;
+  // snippet: spares
+  CHECK(mesh.has_value() == (rankmesh_test::rank() < 2));
+  if (mesh) mesh->close();
+}
+
+TEST_CASE("surviving: what a spare rank may not call, and meshes without spare ranks") {
+  using namespace rankmesh;
+  const MeshOptions options{.survive = Survival{.policy = ShrinkPolicy::spare}};
+  CHECK_THROWS_AS((Mesh{MPI_COMM_WORLD, "dp=auto", options}), UsageError);
+  CHECK_THROWS_AS((Mesh{MPI_COMM_WORLD, "dp=2"}), SpecError);
+  Mesh mesh{MPI_COMM_WORLD, "dp=2", options};
+  CHECK(mesh.is_spare() == (rankmesh_test::rank() >= 2));
+  CHECK(mesh.has("dp") == !mesh.is_spare());
+  if (mesh.is_spare()) {
+    CHECK_THROWS_AS(mesh.commit(0), UsageError);
+    CHECK_THROWS_AS(mesh.close(), UsageError);
+    CHECK_THROWS_AS(mesh["dp"], NotMember);
+    CHECK(!mesh.next());
+    CHECK(mesh.is_closed());
+  } else {
+    mesh.commit(0);
+    CHECK(mesh.placement().world_size() == 2);
+    CHECK_THROWS_AS(mesh.next(), UsageError);
+    mesh.close();
+  }
+}
+
 TEST_CASE("surviving: a planned stop") {
   using namespace rankmesh;
   const std::int64_t steps = 5;
