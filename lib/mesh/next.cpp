@@ -104,18 +104,17 @@ std::unique_ptr<detail::MeshState> open_next(const detail::MeshState& state,
   const std::uint64_t losses_before = LossWatch::count();
   if (control.losses->round() != loss.round) LossWatch::raise(control.losses.get());
   std::vector<int> ranks = to_ints(members);
-  mpi::Communicator world = detail::create_bounded(
+  mpi::Communicator reserve = detail::create_bounded(
       control, losses_before, ranks,
       [reserve = control.reserve.view(), ranks = std::move(ranks), tag = tag_of(loss.round)] {
         return mpi::create_group(reserve, ranks, tag);
       });
   MeshOptions options = state.options;
   options.reorder.clear();
-  const detail::NextMesh next{plan, loss.step};
-  auto opened = detail::open_mesh(
-      world.view().native(), std::move(options), text_of(plan), [&] { return state.spec; }, &next);
-  world.free();
-  return opened;
+  detail::NextMesh next{plan, loss.step, std::move(reserve)};
+  return detail::open_mesh(
+      next.reserve.view().native(), std::move(options), text_of(plan), [&] { return state.spec; },
+      &next);
 }
 
 // Runs a part of next(). If more ranks are lost meanwhile, the error is that of this mesh, which is

@@ -42,7 +42,7 @@ mpi::Communicator communicator_of_mesh(const mpi::CommunicatorView& world,
 // duplicates the program's communicator, on which they exchange their messages until then.
 std::shared_ptr<ControlPlane> make_control(const mpi::CommunicatorView& world, LocalPlan& local,
                                            const std::string& description,
-                                           const MeshOptions& options) {
+                                           const MeshOptions& options, NextMesh* next) {
   const RankNames names = local.plan ? RankNames{local.plan} : RankNames{};
   auto control = std::make_shared<ControlPlane>(
       world, options.reorder.empty() ? names : RankNames{}, local.timeout, local.stall,
@@ -66,7 +66,8 @@ std::shared_ptr<ControlPlane> make_control(const mpi::CommunicatorView& world, L
         *control, control->losses_before, all,
         [world, reorder = options.reorder] { return communicator_of_mesh(world, reorder); });
   };
-  if (options.survive) control->reserve = create();  // older than the others; see Mesh::next()
+  // It is older than the others; see Mesh::next().
+  if (options.survive) control->reserve = next != nullptr ? std::move(next->reserve) : create();
   control->move_to(create(), names);
   return control;
 }
@@ -322,11 +323,11 @@ std::unique_ptr<MeshState> make_state(LocalPlan local, MeshOptions options,
 
 std::unique_ptr<MeshState> open_mesh(MPI_Comm comm, MeshOptions options,
                                      const std::string& description,
-                                     const std::function<MeshSpec()>& parse, const NextMesh* next) {
+                                     const std::function<MeshSpec()>& parse, NextMesh* next) {
   const mpi::CommunicatorView world{comm};
   LocalPlan local =
       plan_locally(world.size(), options, parse, next == nullptr ? nullptr : &next->plan);
-  const auto control = make_control(world, local, description, options);
+  const auto control = make_control(world, local, description, options, next);
   warn_of_launcher(*control);
   if (options.survive) warn_of_deaths(*control);
   try {

@@ -79,6 +79,8 @@ std::shared_ptr<Connection> connect(GroupDescription group, GroupCommunicator co
 struct NextMesh {
   MeshPlan plan;
   std::optional<std::int64_t> step;  ///< That all survivors have committed.
+  /// Of the survivors. The mesh is opened on it, and then keeps it for the mesh after it.
+  mpi::Communicator reserve;
 };
 
 /// Opens a mesh: agreement, control communicator, node discovery, then the groups.
@@ -88,7 +90,7 @@ struct NextMesh {
 std::unique_ptr<MeshState> open_mesh(MPI_Comm world, MeshOptions options,
                                      const std::string& description,
                                      const std::function<MeshSpec()>& parse,
-                                     const NextMesh* next = nullptr);
+                                     NextMesh* next = nullptr);
 
 /// Opens the device transports of the groups of these families, after all participants have
 /// compared their arguments. Collective over the participants: all ranks of the groups, and of
