@@ -328,6 +328,12 @@ extern "C" int rename(const char* from, const char* to) noexcept {
 int main(int argc, char** argv) {
   if (argc != 6) return 2;
   const mpi::Environment environment{mpi::ThreadLevel::multiple};
+  // When a host is lost, mpirun sometimes loses what the ranks of other hosts print.
+  if (const char* const folder = std::getenv("SURVIVOR_OUTPUT")) {
+    int self = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &self);
+    if (std::freopen(fmt::format("{}/{}", folder, self).c_str(), "w", stdout) == nullptr) return 2;
+  }
   const int status = run({argv[1], argv[2], list_of(argv[3]), list_of(argv[4]),
                           static_cast<useconds_t>(std::atoi(argv[5]))});
   std::fflush(stdout);
