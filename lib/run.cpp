@@ -9,6 +9,7 @@
 #include "mpi/detail/job_end.hpp"
 #include "mpi/detail/process_guard.hpp"
 #include "mpi/detail/unfinished.hpp"
+#include "rankmesh/base/detail/reasons.hpp"
 
 namespace rankmesh::detail {
 namespace {
@@ -22,7 +23,7 @@ std::string name_of_program(int argc, char** argv) {
 // Reports the exception that is being handled. Returns the status of the process if the job need
 // not be ended, because there are no other ranks.
 int fail(const std::string& name, mpi::UncleanEnd end) {
-  const std::string text = mpi::current_exception_text();
+  const std::string text = current_reasons().text();
   mpi::flush_stdout();
   const bool is_clean =
       mpi::is_child_of_rank() || (mpi::ranks_of_job() == 1 && mpi::unfinished_reasons().empty());

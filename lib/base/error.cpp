@@ -5,13 +5,10 @@
 #include <utility>
 
 #include "base/detail/error_in_flight.hpp"
+#include "rankmesh/base/detail/reasons.hpp"
 
 namespace rankmesh {
 namespace {
-
-std::string with_hint(const std::string& message, const std::string& hint) {
-  return hint.empty() ? message : message + "\n  hint: " + hint;
-}
 
 // Whether the objects of this thread have been destroyed. Static objects are destroyed later, and
 // they may create errors too.
@@ -38,7 +35,7 @@ void detail::forget_last_error() noexcept {
 }
 
 Error::Error(std::string message, std::string hint)
-    : std::runtime_error{with_hint(message, hint)},
+    : std::runtime_error{detail::Reasons{message, hint}.text()},
       message_{std::move(message)},
       hint_{std::move(hint)},
       alive_{std::make_shared<const std::string>(message_)} {

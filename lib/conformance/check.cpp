@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "detail/attempt.hpp"
+#include "rankmesh/base/detail/reasons.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/base/narrow_float.hpp"
 #include "rankmesh/conformance/conformance.hpp"
@@ -153,10 +154,8 @@ class TableRun {
     if (report_.has_ended_early) return;
     try {
       action();
-    } catch (const Error& error) {
-      end_early(error.message());
-    } catch (const std::exception& error) {
-      end_early(error.what());
+    } catch (...) {
+      end_early(rankmesh::detail::current_reasons().message);
     }
   }
   // An asynchronous call that fails breaks the group, so the next call throws.

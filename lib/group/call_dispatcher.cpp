@@ -15,6 +15,7 @@
 #include "detail/scratch_call.hpp"
 #include "device/stream_memory.hpp"
 #include "mpi/detail/unfinished.hpp"
+#include "rankmesh/base/detail/reasons.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/wait/mpi_memory.hpp"
 #include "transport/detail/failed_reduction.hpp"
@@ -24,9 +25,6 @@
 
 namespace rankmesh::detail {
 namespace {
-
-// How often an operation is polled before a wait begins that reads clocks and needs a description.
-constexpr int polls = 200;
 
 bool is_to_itself(const Call& call, RankInGroup self) {
   return is_point_to_point(call.operation) &&
@@ -96,7 +94,8 @@ void CallDispatcher::breaking_group(Wait&& wait) {
     connection_->mark_broken(error);
     throw;
   } catch (...) {
-    connection_->mark_broken(Error{"an operation ended by an exception"});
+    connection_->mark_broken(
+        Error{"an operation ended by an exception: " + current_reasons().message});
     throw;
   }
 }
@@ -288,8 +287,10 @@ void CallDispatcher::finish(const Call& call, std::uint64_t number,
                             std::unique_ptr<Pending> pending) {
   try {
     breaking_group([&] {
-      for (FewPolls few{polls}; few.next();)
+      FewPolls few{connection_->group.has_own_cores};
+      do {
         if (pending->test()) return;
+      } while (few.next());
       WaitPoint point = point_of(call, number);
       point.needed = connection_->needed([&] { return pending->awaited(); }, 0);
       poll(std::move(point), [&] { return pending->test(); });

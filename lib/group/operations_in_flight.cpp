@@ -12,6 +12,7 @@
 #include "base/detail/patience.hpp"
 #include "detail/everything_in_flight.hpp"
 #include "mpi/detail/unfinished.hpp"
+#include "rankmesh/base/detail/reasons.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/mpi/error.hpp"
 #include "rankmesh/wait/backoff.hpp"
@@ -46,9 +47,6 @@ bool can_be_cancelled(const AsyncOperation& operation) {
 
 // The operations of a mesh that are tested between two polls of a wait, or by one test().
 constexpr std::size_t most_at_once = 4;
-
-// How often an operation is tested before a wait for it begins, which needs a description.
-constexpr int polls_before_wait = 50;
 
 // Of all meshes.
 std::atomic<std::int64_t> in_flight_of_process{0};
@@ -164,9 +162,12 @@ bool OperationsInFlight::test(AsyncOperation& operation) {
     fail(operation, error);
     throw;
   } catch (...) {
-    const Error error{fmt::format("{} ended by an exception", operation.point().activity)};
+    const Reasons reasons = current_reasons();
+    const Error error{
+        fmt::format("{} ended by an exception: {}", operation.point().activity, reasons.message),
+        reasons.hint};
     fail(operation, error);
-    throw Error{error};
+    std::throw_with_nested(Error{error});
   }
   end();
   return true;
@@ -184,8 +185,11 @@ void OperationsInFlight::wait(AsyncOperation& operation, WaitMonitor& monitor,
   std::exception_ptr early;  // the wait throws it, because it tells the other members
   try {
     mpi::require_not_finalised();
-    for (FewPolls few{polls_before_wait}; !is_complete && few.next();)
+    FewPolls few{operation.connection->group.has_own_cores};
+    do {
       is_complete = test(operation);
+      if (!is_complete) advance();  // MPI begins an operation only when it is tested
+    } while (!is_complete && few.next());
   } catch (...) {
     early = std::current_exception();
   }

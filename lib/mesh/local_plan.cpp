@@ -14,6 +14,7 @@
 
 #include "detail/launcher_hint.hpp"
 #include "detail/state.hpp"
+#include "rankmesh/base/detail/reasons.hpp"
 #include "rankmesh/base/hash.hpp"
 #include "rankmesh/mpi/environment.hpp"
 #include "rankmesh/spec/routes.hpp"
@@ -151,12 +152,9 @@ LocalPlan plan_locally(int ranks, MeshOptions& options, const std::function<Mesh
       require_exclusion_in_time(options, local.timeout);
     }
     local.plan = std::make_shared<const MeshPlan>(std::move(plan));
-  } catch (const Error& error) {
+  } catch (...) {
     local.failure = std::current_exception();
-    local.message = error.message();
-  } catch (const std::exception& error) {
-    local.failure = std::current_exception();
-    local.message = error.what();
+    local.message = current_reasons().message;
   }
   if (!options.check) options.check = false;
   if (local.failure) local.timeout = timeout_of_failure(options);

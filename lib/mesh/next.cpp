@@ -6,7 +6,6 @@
 #include <optional>
 #include <ranges>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -180,10 +179,10 @@ bool is_stop_requested_by_any(detail::ControlPlane& control, const WaitPoint& po
 
 void wait_for_commits(detail::ControlPlane& control, std::int64_t step, const WaitPoint& point) {
   const LossWatch& watch = *control.losses;
-  for (detail::FewPolls few{200}; few.next();) {
+  detail::FewPolls few{0, 200};
+  do {
     if (watch.have_committed(step)) return;
-    std::this_thread::yield();
-  }
+  } while (few.next());
   control.monitor.wait([&] { return watch.have_committed(step); }, point, control.deadline());
 }
 

@@ -23,6 +23,7 @@
 #include "detail/open_loss_link.hpp"
 #include "detail/open_record.hpp"
 #include "detail/state.hpp"
+#include "rankmesh/base/detail/reasons.hpp"
 #include "rankmesh/group/detail/group_access.hpp"
 #include "rankmesh/mesh/routes_machine.hpp"
 
@@ -338,11 +339,8 @@ std::unique_ptr<MeshState> open_mesh(MPI_Comm comm, MeshOptions options,
     throw;  // the others have been told, or are missing
   } catch (const LostRanks&) {
     throw;  // every survivor throws it
-  } catch (const Error& error) {
-    control->leave_by_exception(error.message());
-    throw;
-  } catch (const std::exception& error) {
-    control->leave_by_exception(error.what());
+  } catch (...) {
+    control->leave_by_exception(current_reasons().message);
     throw;
   }
 }

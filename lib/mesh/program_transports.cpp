@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "rankmesh/base/detail/reasons.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/mpi/error.hpp"
 #include "rankmesh/routes/route_table.hpp"
@@ -25,12 +26,8 @@ std::string make(const std::string& name, const TransportFactory& factory,
   try {
     transport = factory(group);
     return {};
-  } catch (const Error& error) {
-    return text(error.message());
-  } catch (const std::exception& error) {
-    return text(error.what());
   } catch (...) {
-    return text("an exception that is not a std::exception");
+    return text(current_reasons().message);
   }
 }
 

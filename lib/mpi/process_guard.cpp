@@ -24,6 +24,7 @@
 #include "base/detail/patience.hpp"
 #include "detail/job_end.hpp"
 #include "detail/unfinished.hpp"
+#include "rankmesh/base/detail/reasons.hpp"
 #include "rankmesh/mpi/error.hpp"
 
 namespace rankmesh::mpi {
@@ -89,11 +90,11 @@ void abort_job_on_signal(int) { abort_job(1); }
 [[noreturn]] void at_terminate() {
   const Guard& g = guard();
   if (!g.can_act() || is_job_ending()) run_previous(g.previous);
-  const std::string text =
-      is_silent() ? ""
-      : std::current_exception() == nullptr
-          ? std::string{"std::terminate was called"}
-          : fmt::format("an exception was not caught: {}", current_exception_text());
+  const std::string text = is_silent() ? ""
+                           : std::current_exception() == nullptr
+                               ? std::string{"std::terminate was called"}
+                               : fmt::format("an exception was not caught: {}",
+                                             rankmesh::detail::current_reasons().text());
   if (is_default(g.previous)) end_job(name_of_library, text, 1);
   // The handler of the program may print a stack, for example. It ends with abort(), and then the
   // job ends.
@@ -224,16 +225,6 @@ void at_exit(int status, void*) {
 }
 
 }  // namespace
-
-std::string current_exception_text() {
-  try {
-    std::rethrow_exception(std::current_exception());
-  } catch (const std::exception& error) {
-    return error.what();
-  } catch (...) {
-    return "an exception that is not a std::exception";
-  }
-}
 
 void begin_guard(UncleanEnd end) {
   prepare_job_end();

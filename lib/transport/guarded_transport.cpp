@@ -9,6 +9,7 @@
 #include "detail/kept_call.hpp"
 #include "detail/published_call.hpp"
 #include "detail/too_little_memory.hpp"
+#include "rankmesh/base/detail/reasons.hpp"
 
 namespace rankmesh {
 namespace {
@@ -146,8 +147,8 @@ std::unique_ptr<Pending> GuardedTransport::start(const Call& call) {
     throw;
   } catch (const std::bad_alloc&) {
     throw;  // the coordinator tells the other members what was too large
-  } catch (const std::exception& error) {
-    guard->give_up(Error{error.what()});
+  } catch (...) {
+    guard->give_up(Error{detail::current_reasons().message});
     throw;
   }
 }

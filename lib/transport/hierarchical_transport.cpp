@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "detail/hierarchical_transport.hpp"
 
-#include <sched.h>
-
 #include <utility>
 
 #include <fmt/format.h>
@@ -113,14 +111,7 @@ void HierarchicalTransport::run(const Call& call, Waiter& waiter) {
   detail::PublishedCall published{waiter, call, number, carrier()};
   std::shared_ptr<Issued> issued = issue(call);
   const auto is_in_progress = [&] { return !issued->is_complete && failure_ == nullptr; };
-  for (int i = 0; i < spins && is_in_progress(); ++i) {
-    shm::pause();
-    advance();
-  }
-  for (detail::FewPolls few{most_yields}; is_in_progress() && few.next();) {
-    sched_yield();
-    advance();
-  }
+  for (detail::FewPolls few{spins, most_yields}; is_in_progress() && few.next();) advance();
   // A failure is thrown inside the Waiter, which then breaks the group.
   if (!issued->is_complete)
     waiter.finish(call, number, std::make_unique<PendingExecution>(*this, std::move(issued)));

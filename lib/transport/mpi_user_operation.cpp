@@ -4,6 +4,7 @@
 #include <string>
 
 #include "detail/failed_reduction.hpp"
+#include "rankmesh/base/detail/reasons.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/mpi/environment.hpp"
 #include "rankmesh/mpi/error.hpp"
@@ -53,19 +54,14 @@ MpiUserOperation::~MpiUserOperation() {
 
 void check_user(const UserReduction& reduction) {
   if (reduction.failure() == nullptr) return;
-  std::string reason = "an exception of another kind";
-  try {
-    std::rethrow_exception(reduction.failure());
-  } catch (const std::exception& error) {
-    reason = error.what();
-  } catch (...) {  // `reason` already says so
-  }
   try {
     std::rethrow_exception(reduction.failure());
   } catch (...) {
+    const detail::Reasons reasons = detail::current_reasons();
     std::throw_with_nested(detail::FailedReduction{
-        "a reduction function threw on this rank: " + reason,
-        "fix the function; the values are invalid on all ranks, and the group is broken"});
+        "a reduction function threw on this rank: " + reasons.message,
+        reasons.hint_and(
+            "fix the function; the values are invalid on all ranks, and the group is broken")});
   }
 }
 

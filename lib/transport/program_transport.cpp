@@ -2,9 +2,11 @@
 #include "detail/program_transport.hpp"
 
 #include <exception>
+#include <type_traits>
 
 #include <fmt/format.h>
 
+#include "rankmesh/base/detail/reasons.hpp"
 #include "rankmesh/mpi/error.hpp"
 #include "wait/detail/progress.hpp"
 
@@ -18,17 +20,24 @@ class ProgramTransport::ProgramCall final : public Pending {
     calling([&] { carried_ = transport.own_->start(call); });
   }
   bool test() override {
-    const detail::InFunction mark;
-    bool is_complete = false;
-    calling([&] { is_complete = carried_ == nullptr || carried_->test(); });
-    return is_complete;
+    return carried_ == nullptr || calling([&] { return carried_->test(); });
+  }
+  [[nodiscard]] std::vector<std::int64_t> awaited() const override {
+    return carried_ == nullptr ? std::vector<std::int64_t>{} : carried_->awaited();
+  }
+  [[nodiscard]] bool is_in_mpi() const override {
+    return carried_ != nullptr && carried_->is_in_mpi();
+  }
+  void order_before(StreamRef stream) override {
+    if (carried_ != nullptr) calling([&] { carried_->order_before(stream); });
   }
 
  private:
   template <class Action>
-  void calling(Action&& action) const {
+  std::invoke_result_t<Action> calling(Action&& action) const {
+    const detail::InFunction mark;
     try {
-      action();
+      return action();
     } catch (...) {
       transport_.fail(fmt::format("{}, asynchronous", to_string(operation_)));
     }
@@ -74,12 +83,6 @@ void ProgramTransport::run(const Call& call, Waiter& waiter) {
 
 std::unique_ptr<Pending> ProgramTransport::start(const Call& call) {
   mpi::require_not_finalised();
-  const detail::InFunction mark;
-  if (call.is_on_device()) try {
-      return own_->start(call);
-    } catch (...) {
-      fail(fmt::format("{}, asynchronous", to_string(call.operation)));
-    }
   if (!supports(call)) return mpi_.start(call);
   return std::make_unique<ProgramCall>(call, *this);
 }
@@ -87,16 +90,10 @@ std::unique_ptr<Pending> ProgramTransport::start(const Call& call) {
 // Throws the exception that is being handled as a TransportError. An Error too: another kind would
 // say something about the group, such as that a UsageError leaves it usable.
 void ProgramTransport::fail(const std::string& activity) const {
-  std::string what = "an exception that is no std::exception";
-  try {
-    throw;
-  } catch (const std::exception& error) {
-    what = error.what();
-  } catch (...) {
-  }
-  std::throw_with_nested(
-      TransportError{fmt::format("{}: transport '{}': {}", activity, identity_.name, what),
-                     "the group is broken; the cause may be on another member"});
+  const detail::Reasons reasons = detail::current_reasons();
+  std::throw_with_nested(TransportError{
+      fmt::format("{}: transport '{}': {}", activity, identity_.name, reasons.message),
+      reasons.hint_and("the group is broken; the cause may be on another member")});
 }
 
 }  // namespace rankmesh

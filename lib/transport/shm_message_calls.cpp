@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Messages between two members in shared memory: how a call is carried and waits.
-#include <sched.h>
-
 #include <optional>
 #include <string>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "base/detail/pause.hpp"
 #include "detail/published_call.hpp"
 #include "detail/shm_transport.hpp"
 #include "detail/wrong_length.hpp"
@@ -22,9 +21,6 @@ std::string shm::text_of(const Envelope& envelope) {
 namespace {
 
 using detail::WrongLength;
-
-// As for collectives, see shm_transport.cpp.
-constexpr int yields_of_messages = 200;
 
 }  // namespace
 
@@ -59,12 +55,8 @@ struct ShmTransport::Halves {
 // progress in the program's own calls, too.
 class ShmTransport::PendingMessage final : public Pending {
  public:
-  PendingMessage(ShmTransport& transport, const Call& call, const Halves& halves, bool is_async)
-      : transport_{transport},
-        call_{call},
-        halves_{halves},
-        pauses_{is_async ? 0 : transport.pauses_},
-        yields_{is_async ? 0 : yields_of_messages} {
+  PendingMessage(ShmTransport& transport, const Call& call, const Halves& halves)
+      : transport_{transport}, call_{call}, halves_{halves} {
     shm::Messages& messages = *transport_.messages_;
     // The receive begins first, because it takes messages out of the ring.
     if (!halves_.in.is_complete) messages.begin_receive(halves_.in);
@@ -72,7 +64,7 @@ class ShmTransport::PendingMessage final : public Pending {
     must_receive_ = halves_.receives && halves_.in.is_large() && !messages.crossing();
     try {
       if (halves_.sends && halves_.out.is_large()) large_out_ = begin(rankmesh::Operation::send);
-      if (is_async) begin_large_receive();
+      if (call.is_async) begin_large_receive();
     } catch (const Error& error) {
       transport_.give_up(error);  // the messages in shared memory refer to this object
       throw;
@@ -85,17 +77,9 @@ class ShmTransport::PendingMessage final : public Pending {
 
   bool test() override {
     if (was_cancelled_) return true;
-    while (!advance()) {
+    if (!advance()) {
       transport_.throw_if_ended();
-      if (pauses_ > 0) {
-        --pauses_;
-        shm::pause();
-      } else if (yields_ > 0) {
-        --yields_;
-        sched_yield();
-      } else {
-        return false;
-      }
+      return false;
     }
     if (!was_cancelled_) check();
     return true;
@@ -180,7 +164,6 @@ class ShmTransport::PendingMessage final : public Pending {
   ShmTransport& transport_;
   const Call call_;
   Halves halves_;
-  int pauses_, yields_;  // how often a blocking call still polls before it waits for long
   bool must_receive_ = false;
   bool was_cancelled_ = false;
   std::unique_ptr<Pending> large_in_, large_out_;
@@ -189,7 +172,7 @@ class ShmTransport::PendingMessage final : public Pending {
 
 std::unique_ptr<Pending> ShmTransport::start_message(const Call& call) {
   throw_if_ended();
-  return std::make_unique<PendingMessage>(*this, call, Halves{call}, call.is_async);
+  return std::make_unique<PendingMessage>(*this, call, Halves{call});
 }
 
 std::optional<std::int64_t> ShmTransport::arrived(RankInGroup from, int tag) {
@@ -206,11 +189,11 @@ void ShmTransport::run_message(const Call& call, Waiter& waiter) {
   if (halves.sends) halves.out.is_complete = messages.try_send(halves.out);
   if (halves.receives && halves.out.is_complete && !halves.out.is_large() &&
       messages.is_first(halves.in.peer)) {
-    for (int i = 0; i < pauses_ && !messages.has_entry(halves.in.peer); ++i) shm::pause();
+    for (int i = 0; i < pauses_ && !messages.has_entry(halves.in.peer); ++i) detail::pause();
     (void)messages.try_receive(halves.in);
   }
   if (!halves.are_complete() || halves.are_large())
-    waiter.finish(call, 0, std::make_unique<PendingMessage>(*this, call, halves, false));
+    waiter.finish(call, 0, std::make_unique<PendingMessage>(*this, call, halves));
   published.end();
 }
 

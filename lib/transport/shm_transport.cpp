@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "detail/shm_transport.hpp"
 
-#include <sched.h>
-
 #include <optional>
 #include <utility>
 
@@ -175,17 +173,13 @@ void ShmTransport::throw_if_ended_in(const Call& call, Waiter& waiter) {
 void ShmTransport::wait_for(shm::Progress& progress, const Call& call, Waiter& waiter) {
   try {
     engine_.advance();
-    for (int i = 0; i < pauses_ && !progress.is_complete() && !engine_.is_halted(); ++i) {
-      shm::pause();
+    if (progress.is_complete()) return;
+    for (detail::FewPolls few{pauses_, yields}; !engine_.is_halted() && few.next();) {
       engine_.advance();
+      if (progress.is_complete()) return;
     }
     // What ends the operation without completing it is thrown inside the waiter, which knows
     // whether it is the result of a loss of ranks.
-    for (detail::FewPolls few{yields}; few.next() && !engine_.is_halted();) {
-      if (progress.is_complete()) return;
-      sched_yield();
-      engine_.advance();
-    }
     waiter.wait(
         call, progress.call_number, [&] { return try_to_complete(progress); },
         [&] { return engine_.awaited(); }, [&] { return may_give_up(progress); });

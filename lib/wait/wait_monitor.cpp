@@ -15,6 +15,7 @@
 #include "detail/progress.hpp"
 #include "mpi/detail/returned_errors.hpp"
 #include "mpi/detail/unfinished.hpp"
+#include "rankmesh/base/detail/reasons.hpp"
 #include "rankmesh/mpi/error.hpp"
 #include "rankmesh/wait/backoff.hpp"
 #include "rankmesh/wait/mpi_memory.hpp"
@@ -207,7 +208,7 @@ void WaitMonitor::wait(const std::function<bool()>& done, const WaitPoint& point
                   timeout == nullptr ? std::vector<Rank>{} : timeout->missing());
       throw;
     } catch (...) {
-      give_up(point, "an exception of the program");
+      give_up(point, detail::current_reasons().message);
       throw;
     }
   };

@@ -281,8 +281,8 @@ TEST_CASE(
     std::function<void()> action;
   };
   const std::vector<Thrown> all{
-      {"an exception that is no std::exception", [] { throw 7; }},
-      {"an exception that is no std::exception", [] { throw "a text"; }},
+      {"an exception that is not a std::exception", [] { throw 7; }},
+      {"an exception that is not a std::exception", [] { throw "a text"; }},
       {"std::bad_alloc", [] { throw std::bad_alloc{}; }},
       {"the wire is cut", [] { throw std::runtime_error{"the wire is cut"}; }},
       {"no such peer",

@@ -20,6 +20,34 @@ void give_up_a_work(const World& world) {
   mesh.close();
 }
 
+// A transport of the program whose operations never end, and use MPI.
+class Stuck final : public Transport {
+ public:
+  [[nodiscard]] bool supports(const Call& call) const override { return call.is_async; }
+  void run(const Call&, Waiter&) override {}
+  [[nodiscard]] bool has_async_forms() const override { return true; }
+  [[nodiscard]] std::unique_ptr<Pending> start(const Call&) override {
+    class StuckCall final : public Pending {
+      bool test() override { return false; }
+      [[nodiscard]] bool is_in_mpi() const override { return true; }
+    };
+    return std::make_unique<StuckCall>();
+  }
+};
+
+void time_out_in_own_transport(const World&) {
+  MeshOptions options;
+  options.devices = DeviceUse::off;
+  options.routes = "*.all_reduce=stuck";
+  options.transports["stuck"] = [](const TransportGroup&) { return std::make_unique<Stuck>(); };
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
+  try {
+    mesh["tp"].all_reduce_async(std::vector<float>(100, 1)).wait(Deadline::Duration{0.5});
+  } catch (const TimeoutError&) {
+  }
+  mesh.close();
+}
+
 // Programs that handle an exception.
 const Modes caught{
     {"caught outside, alone", [] { return environment_outside(fail_alone); }},
@@ -28,6 +56,8 @@ const Modes caught{
     {"caught inside, timeout", [] { return environment_inside(time_out); }},
     {"timeout, closed", [] { return environment_outside(give_up_a_work<false>); }},
     {"timeout, checked, closed", [] { return environment_outside(give_up_a_work<true>); }},
+    {"timeout of an own transport, closed",
+     [] { return environment_outside(time_out_in_own_transport); }},
     {"timeout of a comparison, closed",
      [] {
        return environment_outside([](const World& world) {
@@ -204,6 +234,16 @@ const Modes runs{
      }},
     {"run, timeout", [] { return with_run([] { time_out(World{}); }); }},
     {"run, no std::exception", [] { return with_run([] { throw 42; }); }},
+    {"run, nested causes",
+     [] {
+       return with_run([] {
+         try {
+           throw UsageError{"the disk is full", "free some of it"};
+         } catch (...) {
+           std::throw_with_nested(std::runtime_error{"the run fails"});
+         }
+       });
+     }},
     {"run, a thread reads stdin",
      [] {
        return with_run([] {

@@ -107,7 +107,7 @@ TEST_CASE("a failure of another operation is kept for its own Work") {
   }
   // The first rank that fails throws the TransportError, and the others may learn its reason.
   CHECK_CONTAINS(thrown_by<Error>([&] { work.wait(); }).message(),
-                 "transport 'counted': an exception that is no std::exception");
+                 "transport 'counted': an exception that is not a std::exception");
   CHECK_THROWS_AS(work.wait(), ClosedError);
   CHECK(tests->all <= 1);
   other.close();

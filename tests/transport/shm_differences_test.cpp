@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/detail/pause.hpp"
 #include "transport/shm/algorithms.hpp"
 #include "transport/shm/engine.hpp"
 #include "transport/shm/meeting.hpp"
@@ -218,7 +219,7 @@ bool agree_on_end(int members, bool is_fast, unsigned round) {
       const bool is_first = self == 0;
       const unsigned pauses =
           is_first || self == members - 1 ? round * 7919 % (is_first ? 61 : 53) : 0;
-      for (unsigned i = 0; i < pauses; ++i) shm::pause();
+      for (unsigned i = 0; i < pauses; ++i) detail::pause();
       const shm::Outcome outcome =
           is_fast ? shm::meeting.run_small(engine, progress, met, 1) : shm::Outcome::not_begun;
       if (outcome == shm::Outcome::not_begun && is_fast) return;  // it has ended

@@ -25,6 +25,7 @@
 #include <string>
 #include <type_traits>
 
+#include "rankmesh/base/detail/reasons.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/exchange/message.hpp"
 
@@ -145,19 +146,18 @@ Bytes to_bytes(const T& object) {
 /// load function throws.
 template <class T>
 void from_bytes(std::span<const std::byte> bytes, T& object) {
-  const auto refuse = [&](const std::string& why) {
-    throw DataError{
-        std::to_string(bytes.size()) + " bytes are not an object of the requested type: " + why,
-        "use the same type and the same version of its serialize function at both ends"};
-  };
   try {
     detail::ObjectReader reader{bytes};
     reader(object);
-    if (reader.left() > 0) refuse(std::to_string(reader.left()) + " bytes are left over");
-  } catch (const Error&) {
-    throw;
-  } catch (const std::exception& error) {
-    refuse(error.what());
+    if (reader.left() > 0)
+      throw cereal::Exception{std::to_string(reader.left()) + " bytes are left over"};
+  } catch (...) {
+    const auto reasons = rankmesh::detail::current_reasons();
+    std::throw_with_nested(DataError{
+        std::to_string(bytes.size()) +
+            " bytes are not an object of the requested type: " + reasons.message,
+        reasons.hint_and("use the same type and the same version of its serialize function at both "
+                         "ends")});
   }
 }
 template <class T>

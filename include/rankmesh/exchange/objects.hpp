@@ -6,10 +6,10 @@
 // of the standard library, also include <cereal/types/...>.
 #pragma once
 
-#include <exception>
 #include <optional>
 #include <vector>
 
+#include "rankmesh/base/detail/reasons.hpp"
 #include "rankmesh/exchange/control_queue.hpp"
 #include "rankmesh/exchange/message.hpp"
 #include "rankmesh/exchange/object_archive.hpp"
@@ -27,8 +27,8 @@ template <class T>
 Serialised serialised(const T& object) {
   try {
     return {to_bytes(object), std::nullopt};
-  } catch (const std::exception& error) {
-    return {{}, Failure{error.what()}};
+  } catch (...) {
+    return {{}, Failure{rankmesh::detail::current_reasons().message}};
   }
 }
 }  // namespace detail

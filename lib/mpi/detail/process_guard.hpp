@@ -24,7 +24,4 @@ void set_status_of_end(int status) noexcept;
 /// Ends the guard and leaves the job to the launcher, without finalising MPI.
 void abandon_guard() noexcept;
 
-/// Returns the text of the exception that is being handled.
-std::string current_exception_text();
-
 }  // namespace rankmesh::mpi

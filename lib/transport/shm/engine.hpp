@@ -39,15 +39,6 @@
 
 namespace rankmesh::shm {
 
-/// Tells the core that this thread spins.
-inline void pause() {
-#if defined(__x86_64__) || defined(__i386__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("isb");
-#endif
-}
-
 /// An operation that has begun. It must not move until it is complete. Its members have no initial
 /// values, because most operations are complete before they need a Progress.
 struct Progress {

@@ -5,6 +5,7 @@
 // algorithm includes this.
 #pragma once
 
+#include "base/detail/pause.hpp"
 #include "transport/shm/engine.hpp"
 
 namespace rankmesh::shm {
@@ -88,7 +89,7 @@ template <const Algorithm& algorithm>
   };
   while (!engine.others_have_published(phase, step, descriptor, seen)) {
     if (--looks < 0 || engine.difference_ != 0) return continue_later();
-    pause();
+    detail::pause();
   }
   if (phase.agrees != nullptr) {  // this is a meeting
     if (!phase.agrees(group, step)) engine.difference_ = number;

@@ -4,6 +4,7 @@
 #include <rankmesh/rankmesh.hpp>
 
 #include <memory>
+#include <stdexcept>
 #include <thread>
 
 #include "support/checks.hpp"
@@ -29,6 +30,17 @@ class SocketsTransport final : public rankmesh::Transport {
 };
 }  // namespace sockets
 
+namespace fabric {
+bool open_device() { return rankmesh_test::rank() != 0; }
+class FabricTransport final : public rankmesh::Transport {
+ public:
+  explicit FabricTransport(MPI_Comm) {}
+  [[nodiscard]] bool supports(const rankmesh::Call&) const override { return false; }
+  void run(const rankmesh::Call&, rankmesh::Waiter&) override {}
+};
+// snippet: fails_together
+}  // namespace fabric
+
 namespace kit {
 // snippet: conformance
 }  // namespace kit
@@ -39,4 +51,15 @@ TEST_CASE("transports: a mesh with a transport of the program") {
   // snippet: mesh
   CHECK(values[0] == 4);
   mesh.close();
+}
+
+TEST_CASE("transports: a factory that fails on one rank fails on all members of its group") {
+  SKIP_UNLESS(rankmesh_test::size() == 8, "needs 8 ranks");
+  rankmesh::MeshOptions options;
+  options.transports = {{"fabric", fabric::open_fabric}};
+  options.routes = "*.*=fabric";
+  const auto error = rankmesh_test::thrown_by<rankmesh::MismatchError>([&] {
+    const rankmesh::Mesh mesh{MPI_COMM_WORLD, "dp=2,tp=4", options};
+  });
+  CHECK_CONTAINS(error.message(), "a member has no device");
 }
