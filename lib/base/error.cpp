@@ -2,7 +2,6 @@
 #include "rankmesh/base/error.hpp"
 
 #include <exception>
-#include <utility>
 
 #include "base/detail/error_in_flight.hpp"
 #include "rankmesh/base/detail/reasons.hpp"

@@ -6,7 +6,6 @@
 #include <limits>
 #include <map>
 #include <system_error>
-#include <utility>
 
 #include <fmt/format.h>
 

@@ -5,7 +5,6 @@
 #include <exception>
 #include <memory>
 #include <numeric>
-#include <optional>
 #include <random>
 #include <span>
 #include <tuple>

@@ -66,7 +66,7 @@ ValueKind kind_of(std::int64_t place) {
 template <class T>
 T value_of(ReduceOp op, const std::vector<T>& choices, std::int64_t member, std::int64_t place) {
   using C = Computed<T>;
-  const auto n = static_cast<std::int64_t>(choices.size());
+  const auto n = std::ssize(choices);
   if (kind_of(place) == ValueKind::limit)
     return choices[static_cast<std::size_t>((place + member * (1 + place / n)) % n)];
   if constexpr (is_narrow<T>) {

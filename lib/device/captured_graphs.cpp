@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "rankmesh/device/captured_graphs.hpp"
 
-#include <chrono>
 #include <condition_variable>
 #include <mutex>
 

@@ -2,7 +2,6 @@
 #include "device/stream_memory.hpp"
 
 #include <cstdint>
-#include <exception>
 #include <limits>
 #include <map>
 #include <mutex>

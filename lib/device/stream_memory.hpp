@@ -7,7 +7,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 
 #include "rankmesh/base/stream_ref.hpp"
 #include "rankmesh/device/device_buffer.hpp"

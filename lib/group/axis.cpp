@@ -10,7 +10,7 @@
 namespace rankmesh {
 
 detail::AxisOfShape detail::axis_of(std::span<const std::int64_t> shape, std::int64_t axis) {
-  const auto dimensions = static_cast<std::int64_t>(shape.size());
+  const auto dimensions = std::ssize(shape);
   if (axis < -dimensions || axis >= dimensions)
     throw UsageError{
         fmt::format("the axis {} does not exist: the array has {} dimensions", axis, dimensions),

@@ -2,7 +2,6 @@
 #include "detail/call_dispatcher.hpp"
 
 #include <algorithm>
-#include <thread>
 #include <type_traits>
 #include <utility>
 

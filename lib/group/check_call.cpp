@@ -168,8 +168,7 @@ class Checker {
     if (blocks->rows() > 1 && elements != INT64_MAX) whole_array(*blocks, elements);
     const auto& block_counts = blocks->counts();
     const auto& displacements = blocks->displacements();
-    if (static_cast<std::int64_t>(block_counts.size()) != size_ ||
-        displacements.size() != block_counts.size())
+    if (std::ssize(block_counts) != size_ || displacements.size() != block_counts.size())
       refuse(fmt::format("{} has {} counts and {} displacements", name, block_counts.size(),
                          displacements.size()),
              fmt::format("pass {} of each, one per member", size_));

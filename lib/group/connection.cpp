@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "detail/connection.hpp"
 
-#include <utility>
-
 #include "detail/operations_in_flight.hpp"
 
 namespace rankmesh::detail {

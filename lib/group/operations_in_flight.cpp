@@ -2,10 +2,7 @@
 #include "detail/operations_in_flight.hpp"
 
 #include <algorithm>
-#include <atomic>
-#include <chrono>
 #include <string_view>
-#include <utility>
 
 #include <fmt/format.h>
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "detail/router.hpp"
 
-#include <algorithm>
-
 #include <fmt/format.h>
 
 #include "rankmesh/base/error.hpp"

@@ -2,7 +2,6 @@
 // The wait for one of several operations.
 #include <algorithm>
 #include <chrono>
-#include <cstdint>
 #include <memory>
 #include <utility>
 #include <vector>

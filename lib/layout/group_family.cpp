@@ -2,7 +2,6 @@
 #include "rankmesh/layout/group_family.hpp"
 
 #include <algorithm>
-#include <tuple>
 
 #include <fmt/format.h>
 
@@ -120,7 +119,7 @@ GroupFamily GroupFamily::of(std::string name, std::vector<RankSet> groups) {
 }
 
 std::int64_t GroupFamily::group_count() const {
-  return explicit_ ? static_cast<std::int64_t>(explicit_->groups.size()) : starts_.size();
+  return explicit_ ? std::ssize(explicit_->groups) : starts_.size();
 }
 
 RankSet GroupFamily::group(std::int64_t i) const {
@@ -177,8 +176,7 @@ Coverage GroupFamily::coverage(std::int64_t world_size) const {
   const auto& places = explicit_->places;
   const auto twice = std::ranges::adjacent_find(places, {}, [](const auto& p) { return p.first; });
   if (twice != places.end()) return Coverage::overlapping;
-  return static_cast<std::int64_t>(places.size()) == world_size ? Coverage::partition
-                                                                : Coverage::partial;
+  return std::ssize(places) == world_size ? Coverage::partition : Coverage::partial;
 }
 
 std::optional<std::int64_t> GroupFamily::stride() const {

@@ -33,7 +33,7 @@ class ItemReader {
     if (at_ == text_.size()) return strided(first);
     std::vector<Rank> ranks;
     for (Run next = first;; next = run()) {
-      if (next.count > most - static_cast<std::int64_t>(ranks.size()))
+      if (next.count > most - std::ssize(ranks))
         refuse(fmt::format("more than {} ranks are listed", most),
                "write one range, or list fewer ranks");
       for (std::int64_t i = 0; i < next.count; ++i) ranks.emplace_back(next.first + i * next.step);

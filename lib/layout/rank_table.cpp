@@ -26,7 +26,7 @@ std::shared_ptr<const RankTable> RankTable::make(std::vector<std::int64_t> ranks
       throw SpecError{fmt::format("rank {} is negative", rank), "ranks are numbered from 0"};
     table->highest_ = std::max(table->highest_, rank);
   }
-  const auto size = static_cast<std::int64_t>(ranks.size());
+  const auto size = std::ssize(ranks);
   if (size <= INT32_MAX && table->highest_ / 2 < size) {
     table->dense_.assign(static_cast<std::size_t>(table->highest_ + 1), -1);
     for (std::size_t i = 0; i < ranks.size(); ++i) {

@@ -4,6 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "base/detail/text.hpp"
+
 namespace rankmesh {
 namespace {
 
@@ -27,9 +29,8 @@ FamilyRole role_of(std::string_view name) {
 }
 
 std::string_view to_string(FamilyRole role) {
-  constexpr std::string_view names[] = {"tensor",  "expert",   "context", "data",
-                                        "sharded", "pipeline", "other"};
-  return names[static_cast<std::size_t>(role)];
+  return detail::name_in({"tensor", "expert", "context", "data", "sharded", "pipeline", "other"},
+                         role);
 }
 
 }  // namespace rankmesh

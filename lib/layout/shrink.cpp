@@ -94,7 +94,7 @@ void use_spares(const MeshPlan& plan, const std::vector<bool>& is_lost, Shrunk& 
     throw UsageError{
         fmt::format("{} cannot replace {}",
                     detail::count_text(static_cast<std::int64_t>(places), "spare rank"),
-                    detail::count_text(static_cast<std::int64_t>(result.lost.size()), "lost rank")),
+                    detail::count_text(std::ssize(result.lost), "lost rank")),
         "add spare ranks, or use the policy drop-replica"};
   result.plan = plan;
   result.copies_after = result.copies_before;
@@ -149,8 +149,7 @@ void use_survivors(const MeshPlan& plan, const Parts& parts, const std::vector<b
 }  // namespace
 
 std::string_view to_string(ShrinkPolicy policy) {
-  constexpr std::string_view names[] = {"drop-replica", "spare", "compact"};
-  return names[static_cast<std::size_t>(policy)];
+  return detail::name_in({"drop-replica", "spare", "compact"}, policy);
 }
 
 Shrunk shrink(const MeshPlan& plan, std::span<const Rank> lost, ShrinkPolicy policy,

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/layout/operations.hpp"

@@ -164,7 +164,7 @@ std::vector<std::int64_t> read_counts(std::string_view text, std::string_view or
                         origin, line);
     }
     total += tasks * times;
-    if (total > most_listed_slots || static_cast<std::int64_t>(counts.size()) + times > most_hosts)
+    if (total > most_listed_slots || std::ssize(counts) + times > most_hosts)
       refuse(origin, line, fmt::format("more than {} slots are listed", most_listed_slots),
              "check the numbers of tasks");
     counts.insert(counts.end(), static_cast<std::size_t>(times), tasks);

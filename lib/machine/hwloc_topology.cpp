@@ -4,11 +4,10 @@
 #include <algorithm>
 #include <optional>
 
-#include <fmt/format.h>
-
 #include "detail/device_tree.hpp"
 #include "detail/input.hpp"
 #include "detail/xml.hpp"
+#include "rankmesh/base/detail/parse.hpp"
 
 namespace rankmesh::detail {
 namespace {
@@ -22,13 +21,7 @@ bool is_object(const XmlElement& element, std::string_view type) {
 // The number at the end of a name such as `cuda3`, if the name begins with `front`.
 std::optional<std::int32_t> number_behind(std::string_view name, std::string_view front) {
   if (!name.starts_with(front)) return std::nullopt;
-  name.remove_prefix(front.size());
-  std::int32_t number = 0;
-  for (const char c : name) {
-    if (c < '0' || c > '9' || number > 1000) return std::nullopt;
-    number = number * 10 + (c - '0');
-  }
-  return name.empty() ? std::nullopt : std::optional{number};
+  return parse_number<std::uint16_t>(name.substr(front.size()));
 }
 
 DeviceTree::Device hwloc_device(const HwlocElements& elements, std::size_t element) {

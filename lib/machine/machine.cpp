@@ -73,8 +73,7 @@ void require_inside(const Machine& machine, std::size_t outer, std::size_t inner
 }  // namespace
 
 std::string_view to_string(LevelKind kind) {
-  constexpr std::string_view names[] = {"network", "domain", "node", "socket"};
-  return names[static_cast<std::size_t>(kind)];
+  return detail::name_in({"network", "domain", "node", "socket"}, kind);
 }
 
 std::string plural(std::string_view level_name) {
@@ -88,8 +87,7 @@ Machine::Machine(std::int64_t slots, std::vector<MachineLevel> levels,
   if (std::ranges::count(levels_, LevelKind::node, &MachineLevel::kind) != 1)
     throw SpecError{"a machine must have exactly one level of nodes", "add or remove a level"};
   for (MachineLevel& level : levels_) {
-    if (level.size < 0 ||
-        (level.size == 0 && static_cast<std::int64_t>(level.units.size()) != slots_))
+    if (level.size < 0 || (level.size == 0 && std::ssize(level.units) != slots_))
       throw SpecError{fmt::format("the level '{}' has {} units listed for {} slots", level.name,
                                   level.units.size(), slots_),
                       "list one unit for each slot"};
@@ -103,7 +101,7 @@ Machine::Machine(std::int64_t slots, std::vector<MachineLevel> levels,
       smallest_.push_back(slots_ - (unit_counts_.back() - 1) * level.size);
     } else {
       const std::vector<std::int64_t> sizes = sizes_of(level);
-      unit_counts_.push_back(static_cast<std::int64_t>(sizes.size()));
+      unit_counts_.push_back(std::ssize(sizes));
       largest_.push_back(*std::ranges::max_element(sizes));
       smallest_.push_back(*std::ranges::min_element(sizes));
     }

@@ -3,8 +3,6 @@
 // <cpu>, these hold <pci>, and these hold <gpu> and <nic>. RCCL writes <xgmi> for <nvlink>.
 #include <algorithm>
 
-#include <fmt/format.h>
-
 #include "detail/device_tree.hpp"
 #include "detail/input.hpp"
 #include "detail/xml.hpp"

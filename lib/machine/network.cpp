@@ -14,7 +14,7 @@ std::int32_t NetworkBuilder::switch_called(const std::string& name, LevelKind ki
   const auto [entry, is_new] =
       switches_.try_emplace(name, static_cast<std::int32_t>(network_.switches.size()));
   if (is_new) {
-    if (static_cast<std::int64_t>(network_.switches.size()) == most_hosts)
+    if (std::ssize(network_.switches) == most_hosts)
       refuse(origin_, line, fmt::format("more than {} switches are named", most_hosts),
              "check the numbers in brackets");
     network_.switches.push_back({name, kind, Network::none, line});
@@ -37,7 +37,7 @@ void NetworkBuilder::put_host(const std::string& name, std::int32_t parent, std:
   const auto [entry, is_new] =
       hosts_.try_emplace(name, static_cast<std::int32_t>(network_.hosts.size()));
   if (is_new) {
-    if (static_cast<std::int64_t>(network_.hosts.size()) == most_hosts)
+    if (std::ssize(network_.hosts) == most_hosts)
       refuse(origin_, line, fmt::format("more than {} nodes are named", most_hosts),
              "check the numbers in brackets");
     network_.hosts.push_back({name, parent, line});
@@ -111,13 +111,13 @@ bool has_one_unit(const MachineLevel& level) {
 
 }  // namespace
 
-NetworkLevels levels_of(const Network& network, const std::vector<std::string>& hosts,
-                        std::string_view origin) {
+std::vector<MachineLevel> levels_of(const Network& network, const std::vector<std::string>& hosts,
+                                    std::string_view origin) {
   std::unordered_map<std::string_view, std::int32_t> parent_of;
   for (const Network::Host& host : network.hosts) parent_of.emplace(host.name, host.parent);
   const std::vector<int> heights = heights_of(network);
   const int highest = heights.empty() ? 0 : *std::ranges::max_element(heights);
-  NetworkLevels result;
+  std::vector<MachineLevel> result;
   for (int height = highest; height >= 1; --height) {
     MachineLevel level{.name = "", .kind = LevelKind::network};
     std::vector<std::int32_t> number(network.switches.size(), none);
@@ -145,12 +145,12 @@ NetworkLevels levels_of(const Network& network, const std::vector<std::string>& 
     }
     level.name = level.kind == LevelKind::domain ? "block" : tier_name(height - 1);
     if (has_one_unit(level)) continue;
-    if (!result.levels.empty() && is_same(result.levels.back(), level)) {
+    if (!result.empty() && is_same(result.back(), level)) {
       // The inner of two equal levels says more if it is a domain.
-      if (level.kind == LevelKind::domain) result.levels.back() = std::move(level);
+      if (level.kind == LevelKind::domain) result.back() = std::move(level);
       continue;
     }
-    result.levels.push_back(std::move(level));
+    result.push_back(std::move(level));
   }
   return result;
 }

@@ -85,25 +85,6 @@ std::optional<MachineFormat> machine_format(std::string_view name) {
   return static_cast<MachineFormat>(found - formats.begin() + 1);
 }
 
-struct MachineReader::Parts {
-  std::optional<Hosts> hosts;
-  std::optional<Network> network;
-  std::optional<NodeShape> shape;
-  std::optional<Nodes> job;
-  std::string network_origin;
-
-  [[nodiscard]] Nodes nodes(const MachineNumbers& numbers) const;
-  [[nodiscard]] Machine by_numbers(const MachineNumbers& numbers) const;
-  [[nodiscard]] Machine by_nodes(const Nodes& nodes, const MachineNumbers& numbers) const;
-  [[nodiscard]] std::vector<SlotDevice> devices() const;
-  void add_inner_levels(const Nodes& nodes, std::vector<MachineLevel>& levels) const;
-};
-
-MachineReader::MachineReader() : parts_{std::make_unique<Parts>()} {}
-MachineReader::~MachineReader() = default;
-MachineReader::MachineReader(MachineReader&&) noexcept = default;
-MachineReader& MachineReader::operator=(MachineReader&&) noexcept = default;
-
 void MachineReader::read(std::string_view text, std::string_view origin, MachineFormat format) {
   if (text.size() > detail::most_machine_characters)
     throw SpecError{fmt::format("{}: the text has more than {} characters", origin,
@@ -112,13 +93,13 @@ void MachineReader::read(std::string_view text, std::string_view origin, Machine
   if (format == MachineFormat::automatic) format = format_of(text);
   const FormatReader& description = formats.at(static_cast<std::size_t>(format) - 1);
   if (description.hosts != nullptr)
-    store(parts_->hosts, description.hosts(text, origin), "the hosts", origin);
+    store(hosts_, description.hosts(text, origin), "the hosts", origin);
   if (description.network != nullptr) {
-    store(parts_->network, description.network(text, origin), "the network", origin);
-    parts_->network_origin = origin;
+    store(network_, description.network(text, origin), "the network", origin);
+    network_origin_ = origin;
   }
   if (description.shape != nullptr)
-    store(parts_->shape, description.shape(text, origin), "the inside of a node", origin);
+    store(shape_, description.shape(text, origin), "the inside of a node", origin);
 }
 
 void MachineReader::read_this_node() {
@@ -127,53 +108,48 @@ void MachineReader::read_this_node() {
 
 void MachineReader::set_job(std::span<const std::int32_t> node_of_rank,
                             std::vector<std::string> hosts) {
-  if (parts_->hosts)
+  if (hosts_)
     throw SpecError{"the hosts are described twice: by a file, and by the running job",
                     "leave out the list of hosts, or add --offline"};
   Nodes nodes;
   nodes.names = std::move(hosts);
   for (const std::int32_t node : node_of_rank) nodes.add(node);
-  parts_->job = std::move(nodes);
+  job_ = std::move(nodes);
 }
 
-bool MachineReader::has_description() const {
-  return parts_->hosts || parts_->network || parts_->shape;
-}
-
-Nodes MachineReader::Parts::nodes(const MachineNumbers& numbers) const {
-  if (job) return *job;
-  std::int64_t usual = shape ? static_cast<std::int64_t>(shape->gpus.size()) : 0;
+Nodes MachineReader::nodes(const MachineNumbers& numbers) const {
+  if (job_) return *job_;
+  std::int64_t usual = shape_ ? std::ssize(shape_->gpus) : 0;
   if (numbers.ranks_per_node) usual = *numbers.ranks_per_node;
   usual = std::max<std::int64_t>(usual, 1);
   Nodes nodes;
   const auto add = [&](const std::string& name, std::int64_t slots) {
-    if (static_cast<std::int64_t>(nodes.node_of_slot.size()) + slots > detail::most_listed_slots)
+    if (std::ssize(nodes.node_of_slot) + slots > detail::most_listed_slots)
       throw SpecError{fmt::format("the machine has more than {} slots", detail::most_listed_slots),
                       "use fewer nodes, or numbers alone: --ranks-per-node, --nodes-per-leaf"};
     const auto node = static_cast<std::int32_t>(nodes.names.size());
     nodes.names.push_back(name);
     for (std::int64_t s = 0; s < slots; ++s) nodes.add(node);
   };
-  if (hosts)
-    for (const Hosts::Host& host : hosts->hosts)
+  if (hosts_)
+    for (const Hosts::Host& host : hosts_->hosts)
       add(host.name, host.slots > 0 ? host.slots : usual);
   else
-    for (const Network::Host& host : network->hosts) add(host.name, usual);
+    for (const Network::Host& host : network_->hosts) add(host.name, usual);
   return nodes;
 }
 
-std::vector<SlotDevice> MachineReader::Parts::devices() const {
+std::vector<SlotDevice> MachineReader::devices() const {
   std::vector<SlotDevice> result;
-  if (shape)
-    for (const NodeShape::Gpu& gpu : shape->gpus) result.push_back({gpu.device, gpu.nic});
+  if (shape_)
+    for (const NodeShape::Gpu& gpu : shape_->gpus) result.push_back({gpu.device, gpu.nic});
   return result;
 }
 
 // The NVLink domains and the sockets inside the nodes, if there are several.
-void MachineReader::Parts::add_inner_levels(const Nodes& nodes,
-                                            std::vector<MachineLevel>& levels) const {
-  if (!shape) return;
-  const auto gpus = static_cast<std::int64_t>(shape->gpus.size());
+void MachineReader::add_inner_levels(const Nodes& nodes, std::vector<MachineLevel>& levels) const {
+  if (!shape_) return;
+  const auto gpus = std::ssize(shape_->gpus);
   const auto add = [&](std::string name, LevelKind kind, std::int32_t count, auto&& part_of) {
     MachineLevel level{.name = std::move(name), .kind = kind};
     for (std::size_t s = 0; s < nodes.node_of_slot.size(); ++s) {
@@ -184,29 +160,29 @@ void MachineReader::Parts::add_inner_levels(const Nodes& nodes,
     levels.push_back(std::move(level));
   };
   const auto gpu = [&](std::int64_t slot) -> const NodeShape::Gpu& {
-    return shape->gpus[static_cast<std::size_t>(slot % gpus)];
+    return shape_->gpus[static_cast<std::size_t>(slot % gpus)];
   };
   if (gpus == 0) {  // sockets share the slots of a node evenly
-    if (shape->sockets > 1)
-      add("socket", LevelKind::socket, shape->sockets, [&](std::int64_t slot, std::int64_t slots) {
-        return static_cast<std::int32_t>(slot * shape->sockets / slots);
+    if (shape_->sockets > 1)
+      add("socket", LevelKind::socket, shape_->sockets, [&](std::int64_t slot, std::int64_t slots) {
+        return static_cast<std::int32_t>(slot * shape_->sockets / slots);
       });
     return;
   }
   std::int32_t domains = 0;
-  for (const NodeShape::Gpu& g : shape->gpus) domains = std::max(domains, g.domain + 1);
-  const bool has_sockets = shape->has_sockets && shape->sockets > 1;
+  for (const NodeShape::Gpu& g : shape_->gpus) domains = std::max(domains, g.domain + 1);
+  const bool has_sockets = shape_->has_sockets && shape_->sockets > 1;
   // A socket may have several domains, or a domain several sockets. If both occur at once, there is
   // no tree.
   std::vector<std::int32_t> socket_of(static_cast<std::size_t>(domains), -1);
   bool domains_in_sockets = has_sockets;
-  for (const NodeShape::Gpu& g : shape->gpus) {
+  for (const NodeShape::Gpu& g : shape_->gpus) {
     std::int32_t& known = socket_of[static_cast<std::size_t>(g.domain)];
     if (known >= 0 && known != g.socket) domains_in_sockets = false;
     known = g.socket;
   }
   const auto add_sockets = [&] {
-    add("socket", LevelKind::socket, shape->sockets,
+    add("socket", LevelKind::socket, shape_->sockets,
         [&](std::int64_t slot, std::int64_t) { return gpu(slot).socket; });
   };
   if (domains_in_sockets) add_sockets();
@@ -233,7 +209,7 @@ void require_nesting(std::int64_t domain, std::int64_t node) {
 
 }  // namespace
 
-Machine MachineReader::Parts::by_nodes(const Nodes& nodes, const MachineNumbers& numbers) const {
+Machine MachineReader::by_nodes(const Nodes& nodes, const MachineNumbers& numbers) const {
   std::vector<MachineLevel> levels;
   // Each slot is in the unit of its node.
   const auto spread = [&](const std::vector<std::int32_t>& unit_of_node) {
@@ -242,8 +218,8 @@ Machine MachineReader::Parts::by_nodes(const Nodes& nodes, const MachineNumbers&
       units.push_back(unit_of_node[static_cast<std::size_t>(node)]);
     return units;
   };
-  if (network) {
-    for (MachineLevel& level : levels_of(*network, nodes.names, network_origin).levels) {
+  if (network_) {
+    for (MachineLevel& level : levels_of(*network_, nodes.names, network_origin_)) {
       level.units = spread(level.units);
       levels.push_back(std::move(level));
     }
@@ -265,19 +241,18 @@ Machine MachineReader::Parts::by_nodes(const Nodes& nodes, const MachineNumbers&
     if (domain != nodes.sizes.front())
       levels.insert(is_inside ? at + 1 : at, even("nvlink", LevelKind::domain, domain));
   }
-  Machine machine{static_cast<std::int64_t>(nodes.node_of_slot.size()), std::move(levels),
-                  devices()};
+  Machine machine{std::ssize(nodes.node_of_slot), std::move(levels), devices()};
   return numbers.world_size ? machine.first_slots(*numbers.world_size) : machine;
 }
 
-Machine MachineReader::Parts::by_numbers(const MachineNumbers& numbers) const {
-  std::int64_t per_node = shape ? static_cast<std::int64_t>(shape->gpus.size()) : 0;
+Machine MachineReader::by_numbers(const MachineNumbers& numbers) const {
+  std::int64_t per_node = shape_ ? std::ssize(shape_->gpus) : 0;
   if (numbers.ranks_per_node) per_node = *numbers.ranks_per_node;
   if (per_node == 0)
     throw SpecError{"the machine is not described",
                     "give --machine FILE, or --ranks-per-node N with --nodes-per-leaf N"};
   const std::int64_t slots = numbers.world_size.value_or(per_node);
-  if (shape && slots <= detail::most_listed_slots) {
+  if (shape_ && slots <= detail::most_listed_slots) {
     Nodes nodes;
     for (std::int64_t s = 0; s < slots; ++s) {
       if (s % per_node == 0) nodes.names.push_back(fmt::format("node{}", s / per_node));
@@ -310,11 +285,11 @@ Machine MachineReader::machine(const MachineNumbers& numbers) const {
   require_positive("the number of ranks per NVLink domain", numbers.ranks_per_domain, most);
   require_positive("the number of nodes per leaf", numbers.nodes_per_leaf, most);
   require_positive("the world size", numbers.world_size, most_slots);
-  if (parts_->network && numbers.nodes_per_leaf)
+  if (network_ && numbers.nodes_per_leaf)
     throw SpecError{"the network between the nodes is described twice",
                     "leave out --nodes-per-leaf, or the description of the network"};
-  if (!parts_->hosts && !parts_->network && !parts_->job) return parts_->by_numbers(numbers);
-  return parts_->by_nodes(parts_->nodes(numbers), numbers);
+  if (!hosts_ && !network_ && !job_) return by_numbers(numbers);
+  return by_nodes(nodes(numbers), numbers);
 }
 
 }  // namespace rankmesh

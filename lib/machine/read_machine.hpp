@@ -5,13 +5,13 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "machine/detail/parts.hpp"
 #include "rankmesh/machine/machine.hpp"
 
 namespace rankmesh {
@@ -48,13 +48,6 @@ enum class MachineFormat : std::uint8_t {
 /// missing descriptions.
 class MachineReader {
  public:
-  MachineReader();
-  ~MachineReader();
-  /// Takes over what another reader has read.
-  MachineReader(MachineReader&&) noexcept;
-  /// Takes over what another reader has read.
-  MachineReader& operator=(MachineReader&&) noexcept;
-
   /// Reads one description. The function reads nothing but the text; it does not resolve
   /// host names.
   /// @param origin  the name of the text in errors, usually its path.
@@ -76,9 +69,6 @@ class MachineReader {
   /// @throws SpecError if a description of the hosts has been read before.
   void set_job(std::span<const std::int32_t> node_of_rank, std::vector<std::string> hosts);
 
-  /// Returns whether a description of the hosts, of the network or of a node has been read.
-  [[nodiscard]] bool has_description() const;
-
   /// Returns the machine.
   ///
   /// - The machine has the hosts of the list of hosts. Without a list, it has the hosts of the
@@ -92,8 +82,17 @@ class MachineReader {
   [[nodiscard]] Machine machine(const MachineNumbers& numbers = {}) const;
 
  private:
-  struct Parts;
-  std::unique_ptr<Parts> parts_;
+  [[nodiscard]] detail::Nodes nodes(const MachineNumbers& numbers) const;
+  [[nodiscard]] Machine by_numbers(const MachineNumbers& numbers) const;
+  [[nodiscard]] Machine by_nodes(const detail::Nodes& nodes, const MachineNumbers& numbers) const;
+  [[nodiscard]] std::vector<SlotDevice> devices() const;
+  void add_inner_levels(const detail::Nodes& nodes, std::vector<MachineLevel>& levels) const;
+
+  std::optional<detail::Hosts> hosts_;
+  std::optional<detail::Network> network_;
+  std::optional<detail::NodeShape> shape_;
+  std::optional<detail::Nodes> job_;
+  std::string network_origin_;
 };
 
 }  // namespace rankmesh

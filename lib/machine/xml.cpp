@@ -7,8 +7,6 @@
 
 #include <expat.h>
 
-#include <fmt/format.h>
-
 #include "detail/input.hpp"
 
 namespace rankmesh::detail {

@@ -10,8 +10,6 @@
 #include <cstring>
 #include <map>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "base/detail/process_identity.hpp"
 #include "base/detail/random_bits.hpp"

@@ -5,7 +5,6 @@
 #include <array>
 #include <exception>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -2,13 +2,7 @@
 // The end of a mesh that is destroyed.
 #include "detail/state.hpp"
 
-#include <unistd.h>
-
-#include <exception>
-#include <memory>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "base/detail/error_in_flight.hpp"
 #include "rankmesh/mpi/error.hpp"

@@ -24,18 +24,9 @@ MPI_Datatype native_for_reduction(DataType type) {
 }
 
 MPI_Op native(ReduceOp op) {
-  switch (op) {
-    case ReduceOp::sum:
-    case ReduceOp::avg:
-      return MPI_SUM;
-    case ReduceOp::prod:
-      return MPI_PROD;
-    case ReduceOp::min:
-      return MPI_MIN;
-    case ReduceOp::max:
-      return MPI_MAX;
-  }
-  return MPI_OP_NULL;
+  // In the order of ReduceOp; an average is a sum that is divided later.
+  static const MPI_Op ops[] = {MPI_SUM, MPI_PROD, MPI_MIN, MPI_MAX, MPI_SUM};
+  return ops[static_cast<std::size_t>(op)];
 }
 
 void CountedType::derive(std::int64_t count, std::size_t bytes_each, std::int64_t largest) {

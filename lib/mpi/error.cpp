@@ -2,7 +2,6 @@
 #include "rankmesh/mpi/error.hpp"
 
 #include <algorithm>
-#include <string>
 #include <string_view>
 
 #include <fmt/format.h>

@@ -45,7 +45,7 @@ class Counter {
 
   PlanCounts run() {
     counts_.world_size = plan_.world_size();
-    counts_.names = static_cast<std::int64_t>(families_.size());
+    counts_.names = std::ssize(families_);
     for (std::size_t f = 0; f < families_.size(); ++f) {
       add_sizes(families_[f]);
       counts_.splits += plan_.needs_creation(f) ? 1 : 0;
@@ -113,7 +113,7 @@ class Counter {
 
   // The number of further communicators of each group.
   [[nodiscard]] std::int64_t duplicates(const Known& known) const {
-    return static_cast<std::int64_t>(plan_.options(known.index).duplicates.size());
+    return std::ssize(plan_.options(known.index).duplicates);
   }
 
   void add_communicators(const Known& known, std::int64_t number, std::int64_t ranks) {

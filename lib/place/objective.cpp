@@ -92,9 +92,9 @@ void Objective::add_family(const GroupFamily& family, const FamilyTraffic& traff
       f.place_of[rank.to_size()] = static_cast<std::int32_t>(f.members.size());
       f.members.push_back(static_cast<std::int32_t>(rank.value()));
     });
-    f.starts.push_back(static_cast<std::int64_t>(f.members.size()));
+    f.starts.push_back(std::ssize(f.members));
   }
-  members_count_ += static_cast<std::int64_t>(f.members.size());
+  members_count_ += std::ssize(f.members);
   families_.push_back(std::move(f));
 }
 

@@ -100,8 +100,7 @@ std::int64_t slot_of(Rank rank, std::span<const std::int64_t> slots) {
 
 void require_slots(const GroupFamily& family, const Machine& machine,
                    std::span<const std::int64_t> slots) {
-  const std::int64_t ranks =
-      slots.empty() ? machine.slot_count() : static_cast<std::int64_t>(slots.size());
+  const std::int64_t ranks = slots.empty() ? machine.slot_count() : std::ssize(slots);
   if (family.highest().value() >= ranks)
     throw UsageError{
         fmt::format("'{}' has rank {}, but the machine has {}", family.name(),

@@ -177,7 +177,7 @@ void SwapSearch::swap_groups(std::span<const std::int32_t> a, std::span<const st
                              TrackedAssignment& assignment) {
   for (std::size_t i = 0; i < a.size(); ++i)
     assignment.swap(static_cast<std::size_t>(a[i]), static_cast<std::size_t>(b[i]));
-  budget_ -= 2 * static_cast<std::int64_t>(a.size());  // a swap takes longer than a test of a swap
+  budget_ -= 2 * std::ssize(a);  // a swap takes longer than a test of a swap
 }
 
 std::vector<std::int64_t> SwapSearch::changed(const std::vector<std::int64_t>& slots) {

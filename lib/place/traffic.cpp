@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "rankmesh/place/traffic.hpp"
 
+#include "base/detail/text.hpp"
 #include "detail/distinct_groups.hpp"
 #include "detail/objective.hpp"
 #include "rankmesh/layout/role.hpp"
@@ -14,8 +15,7 @@ constexpr std::int64_t usual_bytes[] = {200, 100, 20, 20, 30, 1, 0};
 }  // namespace
 
 std::string_view to_string(Pattern pattern) {
-  constexpr std::string_view names[] = {"ring", "tree", "all-to-all", "chain"};
-  return names[static_cast<std::size_t>(pattern)];
+  return detail::name_in({"ring", "tree", "all-to-all", "chain"}, pattern);
 }
 
 Pattern usual_pattern(std::string_view name) {

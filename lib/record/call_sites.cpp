@@ -5,7 +5,6 @@
 #include <unwind.h>
 
 #include <algorithm>
-#include <climits>
 #include <filesystem>
 #include <system_error>
 #include <utility>

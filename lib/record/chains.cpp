@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
-#include <iterator>
 #include <map>
 #include <optional>
 #include <set>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <map>
-#include <string>
 #include <utility>
 #include <vector>
 

@@ -242,19 +242,18 @@ Diagnosis diagnose(std::span<const Record> records) {
 }
 
 std::string_view to_string(Finding::Kind kind) {
-  constexpr std::string_view names[] = {"different_calls", "missing_call", "circle",  "message",
-                                        "waits",           "no_record",    "progress"};
-  return names[static_cast<std::size_t>(kind)];
+  return rankmesh::detail::name_in(
+      {"different_calls", "missing_call", "circle", "message", "waits", "no_record", "progress"},
+      kind);
 }
 
 std::string_view to_string(Activity activity) {
-  constexpr std::string_view names[] = {"call", "wait", "outside", "closed", "destroyed", "failed"};
-  return names[static_cast<std::size_t>(activity)];
+  return rankmesh::detail::name_in({"call", "wait", "outside", "closed", "destroyed", "failed"},
+                                   activity);
 }
 
 std::string_view to_string(Process process) {
-  constexpr std::string_view names[] = {"unknown", "running", "sleeping", "stopped", "ended"};
-  return names[static_cast<std::size_t>(process)];
+  return rankmesh::detail::name_in({"unknown", "running", "sleeping", "stopped", "ended"}, process);
 }
 
 }  // namespace rankmesh::record

@@ -89,9 +89,7 @@ void Job::find_missing() {
     if (group.ranks.size() > left) group.ranks = {};
     left -= group.ranks.size();
     for (Member& member : group.members) member.index = group.ranks.find(rank(member.node));
-    if (group.ranks.size() > world ||
-        static_cast<std::int64_t>(group.members.size()) >= group.ranks.size())
-      continue;
+    if (group.ranks.size() > world || std::ssize(group.members) >= group.ranks.size()) continue;
     group.ranks.for_each([&](Rank rank) {
       if (find(rank) == none) group.no_records.push_back(rank);
     });

@@ -2,7 +2,6 @@
 #include "record/matching.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <optional>
 #include <tuple>
@@ -167,7 +166,7 @@ Matching::Matching(std::span<const Record> records) {
     meeting.calls.push_back(call.index);
     const Record& record = records[call.index.record];
     const std::int64_t size = record.groups[call_at(records, call.index).group].size;
-    meeting.has_all_members = static_cast<std::int64_t>(meeting.calls.size()) == size;
+    meeting.has_all_members = std::ssize(meeting.calls) == size;
     meeting_of_[call.index.record][call.index.call] = meetings_.size() - 1;
   }
   messages_ = match_messages(records, *this);

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <exception>
-#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

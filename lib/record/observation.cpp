@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "base/detail/process_identity.hpp"
+#include "base/detail/text.hpp"
 #include "detail/image.hpp"
 #include "detail/processes.hpp"
 
@@ -22,21 +23,8 @@ namespace {
 using rankmesh::detail::ProcessIdentity;
 using rankmesh::detail::ProcessState;
 
-Process process_of(ProcessState state) {
-  switch (state) {
-    case ProcessState::running:
-      return Process::running;
-    case ProcessState::sleeping:
-      return Process::sleeping;
-    case ProcessState::stopped:
-      return Process::stopped;
-    case ProcessState::ended:
-      return Process::ended;
-    case ProcessState::unknown:
-      break;
-  }
-  return Process::unknown;
-}
+// Both enumerations have the same order.
+Process process_of(ProcessState state) { return static_cast<Process>(state); }
 
 std::string link_of(const std::string& path) {
   char text[256];

@@ -4,15 +4,12 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
-#include <optional>
-#include <string>
 #include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "rankmesh/base/hash.hpp"
-#include "rankmesh/record/record.hpp"
 #include "record/diagnosis.hpp"
 
 namespace rankmesh::record {

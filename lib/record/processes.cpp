@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
 #include <fstream>
 #include <memory>
@@ -18,6 +17,7 @@
 #include <fmt/format.h>
 
 #include "detail/image.hpp"
+#include "rankmesh/base/detail/parse.hpp"
 
 namespace rankmesh::record::detail {
 namespace {
@@ -27,18 +27,12 @@ struct CloseFolder {
 };
 using Folder = std::unique_ptr<DIR, CloseFolder>;
 
-std::optional<std::int64_t> number_of(std::string_view text) {
-  std::int64_t number = 0;
-  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc{} || stop != text.data() + text.size()) return std::nullopt;
-  return number;
-}
-
 // Returns the names in a folder that are numbers.
 std::vector<std::int64_t> numbers_in(DIR* folder) {
   std::vector<std::int64_t> numbers;
   while (const dirent* entry = ::readdir(folder))
-    if (const auto number = number_of(entry->d_name)) numbers.push_back(*number);
+    if (const auto number = rankmesh::detail::parse_number(entry->d_name))
+      numbers.push_back(*number);
   std::ranges::sort(numbers);
   return numbers;
 }

@@ -5,8 +5,6 @@
 #include <cstring>
 #include <memory>
 
-#include <fmt/format.h>
-
 #include "detail/image.hpp"
 #include "rankmesh/base/error.hpp"
 

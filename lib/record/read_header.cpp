@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Checks the part of a record that precedes the entries.
-#include <algorithm>
 #include <cstring>
 
 #include <fmt/format.h>

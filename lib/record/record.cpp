@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "rankmesh/record/record.hpp"
+#include "base/detail/text.hpp"
 
 #include <fmt/format.h>
 
@@ -15,21 +16,9 @@ std::string to_string(const Record& record, const Call& call) {
 }
 
 std::string_view carrier_name(const Record& record, Carrier carrier) {
-  switch (carrier) {
-    case Carrier::local:
-      return "local";
-    case Carrier::shared_memory:
-      return "shm";
-    case Carrier::mpi:
-      return "mpi";
-    case Carrier::nccl:
-      return "nccl";
-    case Carrier::hierarchical:
-      return "hierarchical";
-    case Carrier::first_of_program:
-      break;
-  }
-  const std::size_t index =
+  if (carrier < Carrier::first_of_program)
+    return rankmesh::detail::name_in({"local", "shm", "mpi", "nccl", "hierarchical"}, carrier);
+  const auto index =
       static_cast<std::size_t>(carrier) - static_cast<std::size_t>(Carrier::first_of_program);
   return index < record.transports.size() ? std::string_view{record.transports[index]} : "unknown";
 }

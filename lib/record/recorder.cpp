@@ -12,7 +12,6 @@
 #include <cstring>
 #include <new>
 #include <system_error>
-#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -2,7 +2,6 @@
 #include "record/statistics.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <set>
 #include <tuple>
 

@@ -171,8 +171,7 @@ std::vector<Found> find_rdma_disabled(const Examination& job) {
 
 // Only the dimension that varies fastest is meant to stay inside a node.
 std::vector<Found> find_spanning_groups(const Examination& job) {
-  if (job.plan == nullptr || job.plan->world_size() != static_cast<std::int64_t>(job.ranks.size()))
-    return {};
+  if (job.plan == nullptr || job.plan->world_size() != std::ssize(job.ranks)) return {};
   const Layout::Dimension* dimension = fastest(job.plan->views().front());
   if (dimension == nullptr) return {};
   const auto family = std::ranges::find(job.plan->families(), dimension->name, &GroupFamily::name);

@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "base/detail/text.hpp"
 #include "detail/doctor.hpp"
 #include "rankmesh/base/launcher.hpp"
 
@@ -19,7 +18,6 @@ using detail::ranks_of;
 using detail::ranks_text;
 using detail::set_of;
 using detail::size_text;
-using rankmesh::detail::count_text;
 
 std::size_t count(const std::vector<Finding>& findings, Severity severity) {
   return static_cast<std::size_t>(std::ranges::count(findings, severity, &Finding::severity));
@@ -48,44 +46,37 @@ std::string place_text(const Examination& job, const Finding& found) {
                      hosts_text(job, found.ranks));
 }
 
-Table nodes_table(const Examination& job) {
-  using enum Table::Align;
+// Returns the table of the nodes, and adds them to JSON.
+Table add_nodes(const Examination& job, Json& nodes) {
   Table table{.columns = {{"host"}, {.title = "ranks", .most = 28}}};
   table.add_columns({"cores", "/dev/shm free", "clock ms"}, right);
   table.add_columns({"to"});
   table.add_columns({"latency us", "GB/s"}, right);
   for (const auto& [node, members] : by_node(job)) {
     const RankFacts& leader = *members.front();
+    const auto& clock = leader.clock;
     const auto& link = leader.link;
+    const Ranks ranks{set_of(ranks_of(members))};
+    const std::size_t cores = cores_of(members).size();
     table.rows.push_back(
-        {leader.host, Ranks{set_of(ranks_of(members))}, cores_of(members).size(),
+        {leader.host, ranks, cores,
          leader.shared_memory_free < 0 ? "none" : size_text(leader.shared_memory_free),
-         leader.clock ? fmt::format("{:+.2f}", 1e3 * leader.clock->offset) : "-",
+         clock ? fmt::format("{:+.2f}", 1e3 * clock->offset) : "-",
          link ? job.ranks[static_cast<std::size_t>(link->to)].host : "-",
          link ? fmt::format("{:.1f}", 1e6 * link->latency) : "-",
          link ? fmt::format("{:.3g}", link->bandwidth / 1e9) : "-"});
+    Json& entry = nodes.emplace_back(Json{{"host", leader.host},
+                                          {"ranks", ranks},
+                                          {"cores", cores},
+                                          {"shared_memory_free", leader.shared_memory_free}});
+    if (clock)
+      entry["clock"] = {{"offset_seconds", clock->offset}, {"error_seconds", clock->error}};
+    if (link)
+      entry["link"] = {{"to_rank", link->to},
+                       {"latency_seconds", link->latency},
+                       {"bytes_per_second", link->bandwidth}};
   }
   return table;
-}
-
-Json nodes_value(const Examination& job) {
-  Json nodes = Json::array();
-  for (const auto& [node, members] : by_node(job)) {
-    const RankFacts& leader = *members.front();
-    Json entry{{"host", leader.host},
-               {"ranks", Ranks{set_of(ranks_of(members))}},
-               {"cores", cores_of(members).size()},
-               {"shared_memory_free", leader.shared_memory_free}};
-    if (leader.clock)
-      entry["clock"] = {{"offset_seconds", leader.clock->offset},
-                        {"error_seconds", leader.clock->error}};
-    if (leader.link)
-      entry["link"] = {{"to_rank", leader.link->to},
-                       {"latency_seconds", leader.link->latency},
-                       {"bytes_per_second", leader.link->bandwidth}};
-    nodes.push_back(std::move(entry));
-  }
-  return nodes;
 }
 
 Json libraries_value(const Examination& job) {
@@ -143,15 +134,17 @@ Document doctor(const Examination& job, const std::vector<Finding>& findings,
   document.table.add_columns({"severity", "id", "ranks", "hosts", "what", "why", "fix"});
   add_heading(document, job, start);
   for (const Finding& found : findings) add_finding(document, job, found);
+  Json nodes = Json::array();
+  Table table = add_nodes(job, nodes);
   if (in_job) {
-    document.text.emplace_back(nodes_table(job));
+    document.text.emplace_back(std::move(table));
     document.add("\n");
   }
   document.add(summary(findings));
 
   document.fields["findings"] =
       document.table.objects({"id", "severity", "ranks", "hosts", "what", "why", "fix"});
-  document.fields["nodes"] = nodes_value(job);
+  document.fields["nodes"] = std::move(nodes);
   document.fields["libraries"] = libraries_value(job);
   return document;
 }

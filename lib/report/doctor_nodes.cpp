@@ -5,18 +5,14 @@
 #include <charconv>
 #include <cmath>
 #include <iterator>
-#include <limits>
 #include <set>
 
 #include <fmt/format.h>
 
-#include "base/detail/text.hpp"
 #include "detail/doctor.hpp"
 
 namespace rankmesh::report::detail {
 namespace {
-
-using rankmesh::detail::count_text;
 
 constexpr double clock_tolerance = 0.1;  // seconds
 
@@ -99,8 +95,7 @@ std::vector<Found> find_threads(const Examination& job) {
     Members crowded;
     for (const RankFacts* facts : node.second) {
       threads += std::max<std::int64_t>(1, threads_of(*facts));
-      if (threads_of(*facts) > static_cast<std::int64_t>(facts->cores.size()))
-        crowded.push_back(facts);
+      if (threads_of(*facts) > std::ssize(facts->cores)) crowded.push_back(facts);
     }
     if (!crowded.empty()) {
       const RankFacts& first = *crowded.front();
@@ -109,7 +104,7 @@ std::vector<Found> find_threads(const Examination& job) {
           fmt::format("OMP_NUM_THREADS={} on rank {}, which is allowed to use {}",
                       threads_of(first), first.rank, count_text(first.cores.size(), "core")));
     }
-    const auto cores = static_cast<std::int64_t>(cores_of(node.second).size());
+    const auto cores = std::ssize(cores_of(node.second));
     const bool asks = std::ranges::any_of(
         node.second, [](const RankFacts* facts) { return threads_of(*facts) > 1; });
     if (!asks || threads <= cores) return {};

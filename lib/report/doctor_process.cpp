@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 #include "base/detail/misspelt.hpp"
-#include "base/detail/text.hpp"
 #include "detail/doctor.hpp"
 #include "rankmesh/base/launcher.hpp"
 
@@ -193,9 +192,7 @@ std::vector<Found> find_locked_memory(const Examination& job) {
 std::vector<Found> find_few_descriptors(const Examination& job) {
   constexpr std::int64_t least = 256;
   const auto needed = [&](const RankFacts& facts) {
-    return facts.rdma_devices.empty()
-               ? std::max(least, 64 + static_cast<std::int64_t>(job.ranks.size()))
-               : least;
+    return facts.rdma_devices.empty() ? std::max(least, 64 + std::ssize(job.ranks)) : least;
   };
   const auto low = members_with(job, [&](const RankFacts& facts) {
     return facts.limits.descriptors >= 0 && facts.limits.descriptors < needed(facts);
@@ -224,16 +221,15 @@ std::vector<Found> find_limited_addresses(const Examination& job) {
 std::vector<Found> find_little_shared_memory(const Examination& job) {
   return of_each(by_node(job), [](const auto& node) -> std::vector<Found> {
     const RankFacts& first = *node.second.front();
-    const auto ranks = static_cast<std::int64_t>(node.second.size());
+    const auto ranks = std::ssize(node.second);
     if (first.shared_memory_free >= 16 * mebibyte * ranks) return {};
-    return {
-        {ranks_of(node.second),
-         first.shared_memory_size < 0
-             ? fmt::format("host {} has no /dev/shm", first.host)
-             : fmt::format("/dev/shm of host {} has {} free of {}, for {}", first.host,
-                           size_text(first.shared_memory_free), size_text(first.shared_memory_size),
-                           rankmesh::detail::count_text(ranks, "rank")),
-         fmt::format("{}", std::max<std::int64_t>(1, ranks / 8))}};
+    return {{ranks_of(node.second),
+             first.shared_memory_size < 0
+                 ? fmt::format("host {} has no /dev/shm", first.host)
+                 : fmt::format("/dev/shm of host {} has {} free of {}, for {}", first.host,
+                               size_text(first.shared_memory_free),
+                               size_text(first.shared_memory_size), count_text(ranks, "rank")),
+             fmt::format("{}", std::max<std::int64_t>(1, ranks / 8))}};
   });
 }
 

@@ -15,6 +15,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/detail/text.hpp"
 #include "rankmesh/layout/rank_set.hpp"
 #include "report/picture.hpp"
 
@@ -27,6 +28,9 @@ struct nlohmann::adl_serializer<std::optional<T>> {
 };
 
 namespace rankmesh::report {
+
+using rankmesh::detail::count_text;
+using rankmesh::detail::name_in;
 
 /// A value of JSON. An object keeps its fields in the order in which they were added.
 using Json = nlohmann::ordered_json;
@@ -85,6 +89,8 @@ struct Table {
   [[nodiscard]] Json objects(std::initializer_list<std::string_view> titles,
                              std::size_t most = SIZE_MAX) const;
 };
+
+using enum Table::Align;
 
 /// A piece of text, which is printed verbatim.
 struct Span {

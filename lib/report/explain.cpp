@@ -45,7 +45,6 @@ std::vector<Step> steps_of(const Layout& view, Rank rank) {
 
 // Adds the divisions from which the coordinates of one view follow, to all forms.
 void add_derivation(const MeshPlan& plan, std::size_t number, Rank rank, Document& document) {
-  using enum Table::Align;
   const Layout& view = plan.views()[number];
   if (plan.views().size() > 1)
     document.add(fmt::format("view {}: {}\n", number + 1, detail::view_text(view)));
@@ -236,7 +235,6 @@ Rank neighbour(const Layout& view, const Layout::Dimension& dimension) {
 
 // Adds the dimensions of a view, fastest first, to all forms.
 Table add_dimensions(const Layout& view, std::size_t number, Document& document) {
-  using enum Table::Align;
   Table text;
   text.add_columns({"dimension"});
   text.add_columns({"size", "stride"}, right);

@@ -10,7 +10,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "base/detail/text.hpp"
 #include "detail/parts.hpp"
 #include "detail/picture.hpp"
 #include "rankmesh/base/error.hpp"
@@ -77,7 +76,6 @@ Document groups(const MeshPlan& plan, std::vector<NamedFamily> families, const L
 
 Document group_places(const MeshPlan& plan, const std::vector<NamedFamily>& families,
                       const Machine& machine) {
-  using enum Table::Align;
   Document document{.schema = "rankmesh.group_places/1",
                     .fields = {{"world_size", plan.world_size()}, {"machine", machine.describe()}}};
   document.table.columns = {{.title = "name", .level = 1}};
@@ -107,8 +105,6 @@ Document group_places(const MeshPlan& plan, const std::vector<NamedFamily>& fami
 }
 
 namespace {
-
-using rankmesh::detail::count_text;
 
 constexpr std::size_t most_rows = 32;    // of groups or members, in text
 constexpr std::size_t most_ranks = 80;   // characters of a list of ranks in text
@@ -178,16 +174,10 @@ std::string communicator_text(const MeshPlan& plan, const GroupFamily& family) {
   return "shared with an earlier name that has the same groups";
 }
 
-std::string cover_text(Coverage coverage) {
-  switch (coverage) {
-    case Coverage::partition:
-      return "every rank is in exactly one group";
-    case Coverage::partial:
-      return "some ranks are in no group";
-    case Coverage::overlapping:
-      return "some ranks are in several groups";
-  }
-  return "?";
+std::string_view cover_text(Coverage coverage) {
+  return name_in({"every rank is in exactly one group", "some ranks are in no group",
+                  "some ranks are in several groups"},
+                 coverage);
 }
 
 // The other names that have exactly these groups.
@@ -205,7 +195,7 @@ std::string options_of(const MeshPlan& plan, const GroupFamily& family) {
   return plan.options(*index).to_string();
 }
 
-void add_fact(Document& document, const char* title, const std::string& text) {
+void add_fact(Document& document, const char* title, std::string_view text) {
   if (text.empty()) return;
   document.add(fmt::format("  {:<14}{}\n", title, text));
   std::string key = title;
@@ -234,7 +224,6 @@ void add_groups(const MeshPlan& plan, const GroupFamily& family, const LiveFacts
 }  // namespace
 
 Document describe_family(const MeshPlan& plan, std::string_view name, const LiveFacts* live) {
-  using enum Table::Align;
   const GroupFamily family = plan.groups_of_product(name);
   Document document{.schema = "rankmesh.family/1",
                     .fields = {{"name", family.name()},
@@ -265,7 +254,6 @@ Document describe_family(const MeshPlan& plan, std::string_view name, const Live
 
 Document describe_group(const MeshPlan& plan, std::string_view name, std::int64_t group,
                         const LiveFacts* live) {
-  using enum Table::Align;
   const GroupFamily family = plan.groups_of_product(name);
   if (group < 0 || group >= family.group_count())
     throw UsageError{fmt::format("'{}' has no group {}", family.name(), group),

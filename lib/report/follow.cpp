@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 
-#include "base/detail/text.hpp"
 #include "detail/timeline_rows.hpp"
 #include "record/statistics.hpp"
 #include "report/reports.hpp"
@@ -111,9 +110,8 @@ std::vector<Cell> row_of(const FamilyActivity& family, std::span<const Record> n
 std::string head_of(std::span<const Record> now, double seconds) {
   std::set<std::int32_t> nodes;
   for (const Record& record : now) nodes.insert(record.node);
-  return fmt::format("  {} on {}, the last {:.1f} s\n\n",
-                     rankmesh::detail::count_text(now.size(), "rank"),
-                     rankmesh::detail::count_text(nodes.size(), "node"), seconds);
+  return fmt::format("  {} on {}, the last {:.1f} s\n\n", count_text(now.size(), "rank"),
+                     count_text(nodes.size(), "node"), seconds);
 }
 
 void add_waiting(std::span<const Record> now, std::size_t most, Document& document) {
@@ -144,7 +142,6 @@ Document follow(std::span<const Record> before, std::span<const Record> now,
   record::JobActivity activity = record::activity_between(before, now);
   std::ranges::stable_sort(activity.families, std::ranges::greater{},
                            &FamilyActivity::waited_share);
-  using enum Table::Align;
   Document document{.schema = "rankmesh.follow/1"};
   document.table.add_columns({"family"});
   document.table.add_columns({"calls/s", "bytes/s", "waited"}, right);

@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 
-#include "base/detail/text.hpp"
 #include "detail/box_layout.hpp"
 #include "detail/picture.hpp"
 #include "detail/svg.hpp"
@@ -168,8 +167,8 @@ class Drawing {
     const auto spreads = spread_of(family, machine_, panel.state->slots);
     const std::string title =
         fmt::format("{}{}: {} of {}", panel.state->name.empty() ? "" : panel.state->name + ", ",
-                    panel.named->first, rankmesh::detail::count_text(family.group_count(), "group"),
-                    rankmesh::detail::count_text(family.group_size(), "rank"));
+                    panel.named->first, count_text(family.group_count(), "group"),
+                    count_text(family.group_size(), "rank"));
     out_.text(fmt::format("<g role=\"group\" aria-label=\"{}\">\n", escaped(title)));
     line(x, y + line_height, "h", title);
     for (std::size_t l = 0; l < spreads.size(); ++l)
@@ -212,11 +211,10 @@ class Drawing {
     const std::string& unit = machine_.levels()[mark_level_].name;
     if (cell.ranks.empty()) return fmt::format("slot {} is empty", box.unit);
     if (!are_slots_)
-      return fmt::format("{}: {} in {} of {}, of which {} leave the {}",
-                         machine_.unit_name(box.level, box.unit),
-                         rankmesh::detail::count_text(cell.ranks.size(), "rank"),
-                         rankmesh::detail::count_text(cell.groups.size(), "group"),
-                         panel.named->first, cell.leaving, unit);
+      return fmt::format(
+          "{}: {} in {} of {}, of which {} leave the {}", machine_.unit_name(box.level, box.unit),
+          count_text(cell.ranks.size(), "rank"), count_text(cell.groups.size(), "group"),
+          panel.named->first, cell.leaving, unit);
     const std::string where =
         fmt::format("rank {} on {}", cell.ranks.front(), machine_.host(box.unit));
     if (cell.groups.empty()) return fmt::format("{}, in no group of {}", where, panel.named->first);
@@ -246,7 +244,7 @@ class Drawing {
       text(y + box.y + 14, fmt::format("{}", cell.ranks.front()));
     if (!are_slots_ && is_large) {
       text(y + box.y + 14, detail::shortened(machine_.unit_name(box.level, box.unit), 15));
-      text(y + box.y + 28, rankmesh::detail::count_text(cell.ranks.size(), "rank"));
+      text(y + box.y + 28, count_text(cell.ranks.size(), "rank"));
     }
     out_.text("</g>\n");
   }

@@ -10,15 +10,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "base/detail/text.hpp"
 #include "detail/picture.hpp"
 #include "place/spread.hpp"
 #include "report/reports.hpp"
 
 namespace rankmesh::report {
 namespace {
-
-using rankmesh::detail::count_text;
 
 std::string note_of(const PlacementFinding& found) {
   return fmt::format("{}: {}{} [{}]", to_string(found.severity), found.what,
@@ -103,7 +100,6 @@ void add_volume(const MeshPlan& plan, const FamilyVolume& volume, const Machine*
 
 Document estimate(const MeshPlan& plan, const ModelFigures& model,
                   std::span<const FamilyVolume> volumes, const Machine* machine) {
-  using enum Table::Align;
   Document document{.schema = "rankmesh.estimate/1",
                     .fields = {{"mesh", views_text(plan)},
                                {"world_size", plan.world_size()},
@@ -191,7 +187,6 @@ Picture picture_of(const MeshPlan& mesh, const Machine& machine, std::string_vie
 
 Document plan(const MeshPlan& mesh, const Machine& machine, std::span<const FamilyTraffic> traffic,
               std::string_view unit, const Arrangements& found) {
-  using enum Table::Align;
   Document document{.schema = "rankmesh.plan/1",
                     .fields = {{"mesh", views_text(mesh)},
                                {"world_size", mesh.world_size()},
@@ -286,7 +281,6 @@ void add_losses(const Shrunk& after, Document& document) {
 }
 
 void add_rank_table(const MeshPlan& plan, const Shrunk& after, Table& table) {
-  using enum Table::Align;
   table.columns = {{"rank", right}, {"was", left}, {"new rank", right}, {"is", left}};
   for (std::size_t r = 0; r < after.new_rank.size(); ++r) {
     const auto rank = static_cast<std::int64_t>(r);
@@ -302,7 +296,7 @@ Picture picture_of_loss(const MeshPlan& plan, const Shrunk& after, const Machine
   for (const LostRank& one : after.lost) lost.push_back(one.rank);
   Picture picture = detail::picture_of(plan, machine,
                                        {fmt::format("lost: {}", rank_set_of(lost).to_string(200))});
-  const bool has_spares = static_cast<std::int64_t>(after.new_rank.size()) > plan.world_size();
+  const bool has_spares = std::ssize(after.new_rank) > plan.world_size();
   if (!after.plan || has_spares) return picture;  // it has no slots for spare ranks
   picture.states.front().name = "before";
   PictureState& state = picture.states.emplace_back(detail::state_of(*after.plan));

@@ -12,7 +12,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "base/detail/text.hpp"
 #include "detail/parts.hpp"
 #include "detail/picture.hpp"
 #include "place/spread.hpp"
@@ -20,8 +19,6 @@
 
 namespace rankmesh::report {
 namespace {
-
-using rankmesh::detail::count_text;
 
 constexpr std::int64_t saturated = std::numeric_limits<std::int64_t>::max();
 
@@ -142,26 +139,13 @@ Document count(const MeshPlan& plan, const PlanCounts& counts, const Machine* ma
 
 namespace {
 
-struct Words {
-  std::string_view key, sentence;
-};
-
-Words words_of(NameChange change) {
-  switch (change) {
-    case NameChange::same:
-      return {"same", "same"};
-    case NameChange::listing:
-      return {"listing", "listed in another order"};
-    case NameChange::order:
-      return {"order", "ranks in another order"};
-    case NameChange::groups:
-      return {"groups", "other groups"};
-    case NameChange::only_a:
-      return {"only_a", "only in A"};
-    case NameChange::only_b:
-      return {"only_b", "only in B"};
-  }
-  return {"?", "?"};
+std::string_view key_of(NameChange change) {
+  return name_in({"same", "listing", "order", "groups", "only_a", "only_b"}, change);
+}
+std::string_view sentence_of(NameChange change) {
+  return name_in({"same", "listed in another order", "ranks in another order", "other groups",
+                  "only in A", "only in B"},
+                 change);
 }
 
 std::string number(const std::optional<std::int64_t>& value) {
@@ -181,8 +165,8 @@ struct Side {
 void add_name(const NameDiff& name, const std::vector<Side>& sides, const Machine* machine,
               Document& document) {
   const bool is_in_both = name.change != NameChange::only_a && name.change != NameChange::only_b;
-  Json entry{{"name", name.name}, {"change", words_of(name.change).key}};
-  std::vector<Cell> row{name.name, words_of(name.change).sentence};
+  Json entry{{"name", name.name}, {"change", key_of(name.change)}};
+  std::vector<Cell> row{name.name, sentence_of(name.change)};
   for (const Side& side : sides) {
     const bool is_there = name.change != side.without;
     row.emplace_back(is_there ? fmt::format("{}", name.*side.groups) : "-");
@@ -240,7 +224,7 @@ Picture picture_of(const PlanDiff& difference, const std::vector<Side>& sides, c
   Picture picture{.title = fmt::format("A {} and B {}", a, b)};
   if (machine != nullptr) picture.machine = *machine;
   for (const NameDiff& name : difference.names)
-    picture.notes.push_back(fmt::format("{}: {}{}", name.name, words_of(name.change).sentence,
+    picture.notes.push_back(fmt::format("{}: {}{}", name.name, sentence_of(name.change),
                                         name.changed_ranks && *name.changed_ranks > 0
                                             ? fmt::format(", {} ranks change", *name.changed_ranks)
                                             : ""));
@@ -255,7 +239,6 @@ Picture picture_of(const PlanDiff& difference, const std::vector<Side>& sides, c
 
 Document diff(const PlanDiff& difference, const MeshPlan& plan_a, const MeshPlan& plan_b,
               const std::string& a, const std::string& b, const Machine* machine) {
-  using enum Table::Align;
   const std::vector<Side> sides{{"A", "a", plan_a, NameChange::only_b, &NameDiff::groups_a},
                                 {"B", "b", plan_b, NameChange::only_a, &NameDiff::groups_b}};
   Document document{.schema = "rankmesh.diff/1",

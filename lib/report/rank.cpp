@@ -24,7 +24,6 @@ void require_slot(const MeshPlan& plan, Rank rank, const Machine* machine) {
 
 // In CSV every row has the rank's host, local rank and process too.
 Table groups_table(const LiveFacts* live, const Machine* machine) {
-  using enum Table::Align;
   using enum Table::Forms;
   Table table{.columns = {{"rank", right, csv_only}, {"name"}}};
   table.add_columns({"group", "rank in group", "size"}, right);

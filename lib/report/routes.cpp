@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "base/detail/text.hpp"
 #include "report/reports.hpp"
 
 namespace rankmesh::report {
@@ -227,21 +226,10 @@ std::vector<std::size_t> numbers_of(const Stretch& stretch) {
 }
 
 std::string_view source_text(RouteSource source) {
-  switch (source) {
-    case RouteSource::code:
-      return "code";
-    case RouteSource::environment:
-      return "environment";
-    case RouteSource::file:
-      return "file";
-    case RouteSource::builtin:
-      return "default";
-  }
-  return "?";
+  return name_in({"code", "environment", "file", "default"}, source);
 }
 
 Table rules_table(const RouteTable& routes) {
-  using enum Table::Align;
   Table table{
       .columns = {{"rule", right},
                   {"the first rule that matches, and whose transport can carry the call, is used"},
@@ -253,7 +241,6 @@ Table rules_table(const RouteTable& routes) {
 
 // Text leaves cells blank that repeat the row above: a name, its memory, its operations and types.
 Table routes_table(const RouteTable& routes, const std::vector<RouteRow>& rows, bool is_live) {
-  using enum Table::Align;
   Table table{.columns = {{.title = "name", .level = 1},
                           {.title = "size", .align = right, .level = 1},
                           {.title = "nodes", .align = right, .level = 1},

@@ -7,8 +7,6 @@
 
 #include <fmt/format.h>
 
-#include "base/detail/text.hpp"
-
 namespace rankmesh::report {
 namespace {
 
@@ -88,7 +86,6 @@ void add_summary(const SearchReport& report, Document& document) {
 
 void add_best(const SearchReport& report, const std::vector<search::GroupedCandidate>& best,
               Document& document) {
-  using enum Table::Align;
   Table& table = document.table;  // of CSV
   table.add_columns({"group", "mesh", "s/step", "GB", "fit", "settings", "ranks"});
   Table in_text;  // a line breaks behind the mesh
@@ -123,7 +120,6 @@ void add_best(const SearchReport& report, const std::vector<search::GroupedCandi
 template <class Cost>
 void add_terms(const std::string& title, const std::vector<std::pair<std::string, Cost>>& columns,
                double unit, Document& document) {
-  using enum Table::Align;
   Table table;
   table.add_columns({title});
   for (const auto& [name, cost] : columns) table.add_columns({name}, right);
@@ -205,7 +201,6 @@ void add_rates(const SearchReport& report, const MeshSettings& s, Document& docu
 
 void add_refused(const search::SearchResult& result, Document& document) {
   if (result.refused.empty()) return;
-  using enum Table::Align;
   Table table;
   table.add_columns({"refused"}, right);
   table.add_columns({"rule", "the first one, and what works", "source"});
@@ -238,7 +233,7 @@ void add_least(const SearchReport& report, Document& document) {
   if (report.enough_devices) {
     document.fields["least_devices"] = *report.enough_devices;
     document.add(fmt::format("  with {}, a mesh fits or is tight\n",
-                             detail::count_text(*report.enough_devices, "device")));
+                             count_text(*report.enough_devices, "device")));
   }
 }
 

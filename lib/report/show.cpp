@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 
-#include "base/detail/text.hpp"
 #include "detail/parts.hpp"
 #include "detail/picture.hpp"
 #include "report/reports.hpp"
@@ -21,21 +20,12 @@ constexpr std::size_t max_field = 1000;  // characters of a list of ranks in JSO
 constexpr std::size_t max_views = 400;   // characters of the mesh in the first line
 
 std::string_view coverage_text(Coverage coverage) {
-  switch (coverage) {
-    case Coverage::partition:
-      return "partition";
-    case Coverage::partial:
-      return "partial";
-    case Coverage::overlapping:
-      return "overlapping";
-  }
-  return "?";
+  return name_in({"partition", "partial", "overlapping"}, coverage);
 }
 
 bool has_devices(const LiveFacts* live) { return live != nullptr && !live->opened.empty(); }
 
 void add_name_columns(const LiveFacts* live, const Machine* machine, Table& table) {
-  using enum Table::Align;
   using enum Table::Forms;
   table.add_columns({"name"});
   table.add_columns({"size", "groups", "stride"}, right);
@@ -117,9 +107,8 @@ std::string communicators_text(const MeshPlan& plan) {
     return family.is_uniform() && family.coverage(plan.world_size()) == Coverage::partition;
   });
   return fmt::format("  {} is in {}: {} (equal groups share one, a group of one rank needs none)\n",
-                     uniform ? "a rank" : "rank 0",
-                     rankmesh::detail::count_text(plan.memberships(0).size(), "group"),
-                     rankmesh::detail::count_text(plan.communicators(0).size(), "communicator"));
+                     uniform ? "a rank" : "rank 0", count_text(plan.memberships(0).size(), "group"),
+                     count_text(plan.communicators(0).size(), "communicator"));
 }
 
 Json views_json(const MeshPlan& plan) {
@@ -207,7 +196,7 @@ std::string views_text(const MeshPlan& plan) {
 std::string title_of(const MeshPlan& plan, std::size_t most) {
   std::string views = views_text(plan);
   if (views.size() > most) views = views.substr(0, most) + "...";
-  return fmt::format("{}   {}", views, rankmesh::detail::count_text(plan.world_size(), "rank"));
+  return fmt::format("{}   {}", views, count_text(plan.world_size(), "rank"));
 }
 
 Document show(const MeshPlan& plan, const LiveFacts* live, std::size_t width,

@@ -2,7 +2,6 @@
 // The timeline as a page. lib/report/page/timeline_model.js reads the data that are written here.
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <tuple>
 #include <utility>
 

@@ -13,7 +13,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "base/detail/text.hpp"
 #include "rankmesh/record/find.hpp"
 #include "report/reports.hpp"
 
@@ -53,7 +52,6 @@ std::string lines_text(const Record& record) {
 }
 
 Table table_of_ranks(Records records, const Diagnosis& diagnosis) {
-  using enum Table::Align;
   Table table{.columns = {{"rank", right},
                           {"coordinates"},
                           {"host"},
@@ -98,7 +96,6 @@ Table table_of_lines(Records records, const Diagnosis& diagnosis) {
     line.hosts.insert(record.host);
     if (const auto age = age_of(record, rank)) line.ages.push_back(*age);
   }
-  using enum Table::Align;
   Table table{.columns = {{.title = "ranks", .most = 40},
                           {"number", right},
                           {"host"},
@@ -139,8 +136,7 @@ void add_text(Records records, const Diagnosis& diagnosis, Document& document) {
   for (const RankActivity& rank : diagnosis.ranks) hosts.insert(records[rank.record].host);
   document.add_bold(fmt::format("mesh {}", first.mesh));
   document.add(fmt::format("   {} of {} on {}\n\n", diagnosis.ranks.size(),
-                           rankmesh::detail::count_text(first.world_size, "rank"),
-                           rankmesh::detail::count_text(hosts.size(), "host")));
+                           count_text(first.world_size, "rank"), count_text(hosts.size(), "host")));
   const bool is_grouped = diagnosis.ranks.size() > most_single_ranks;
   Table table =
       is_grouped ? table_of_lines(records, diagnosis) : table_of_ranks(records, diagnosis);

@@ -8,13 +8,10 @@
 
 #include <fmt/format.h>
 
-#include "base/detail/text.hpp"
 #include "report/reports.hpp"
 
 namespace rankmesh::report {
 namespace {
-
-using rankmesh::detail::count_text;
 
 constexpr std::size_t most_pairs = 10;  // of pairs in text
 
@@ -54,7 +51,6 @@ std::vector<Total> totals_of(const TransferVolume& v, bool has_machine) {
 }
 
 void add_totals(const std::vector<Total>& totals, Document& document) {
-  using enum Table::Align;
   Table table{.columns = {{"", left}, {"bytes", right}, {"", right}, {"lower bound", right}}};
   for (const Total& total : totals) {
     document.fields[total.key] = {{"bytes", total.bytes}, {"lower_bound", total.least}};
@@ -90,7 +86,6 @@ Picture picture_of(const TransferPlan& plan, const Machine* machine,
 
 // The pairs that carry most come first.
 void add_pairs(std::vector<TransferFlow> flows, const Machine* machine, Document& document) {
-  using enum Table::Align;
   std::erase_if(flows, [](const TransferFlow& flow) { return flow.sender == flow.receiver; });
   std::ranges::stable_sort(flows, std::ranges::greater{}, &TransferFlow::bytes);
   for (const char* end : {"sender", "receiver"}) {

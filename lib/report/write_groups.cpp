@@ -9,7 +9,6 @@
 
 #include <fmt/format.h>
 
-#include "base/detail/text.hpp"
 #include "detail/writer.hpp"
 
 namespace rankmesh::report::detail {
@@ -130,8 +129,7 @@ void write_group_lists(const std::vector<NamedFamily>& families, Writer& out) {
 void write_group_lines(const std::vector<NamedFamily>& families, Writer& out) {
   for (const auto& [key, family] : families) {
     if (&key != &families.front().first) out.character('\n');
-    out.text(fmt::format("{}  {} of {}{}\n", key,
-                         rankmesh::detail::count_text(family.group_count(), "group"),
+    out.text(fmt::format("{}  {} of {}{}\n", key, count_text(family.group_count(), "group"),
                          family.is_uniform() ? "" : "up to ", family.group_size()));
     std::int64_t power = 10;  // the first number with more digits than g
     std::string indent(2 + fmt::format("{}", family.group_count() - 1).size() - 1, ' ');

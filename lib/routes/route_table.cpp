@@ -22,17 +22,7 @@ std::string size_text(std::int64_t bytes) {
 }  // namespace
 
 std::string_view to_string(TypeClass type_class) {
-  switch (type_class) {
-    case TypeClass::integer:
-      return "int";
-    case TypeClass::floating:
-      return "float";
-    case TypeClass::half:
-      return "half";
-    case TypeClass::fp8:
-      return "fp8";
-  }
-  return "?";
+  return detail::name_in({"int", "float", "half", "fp8"}, type_class);
 }
 
 bool carries_everything(std::string_view transport) {

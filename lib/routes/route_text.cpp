@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Reads rules from text.
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <charconv>
 #include <tuple>

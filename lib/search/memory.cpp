@@ -2,6 +2,7 @@
 // The memory of a device.
 #include <algorithm>
 
+#include "base/detail/text.hpp"
 #include "place/count.hpp"
 #include "rankmesh/spec/mesh_spec.hpp"
 #include "search/cost.hpp"
@@ -16,8 +17,7 @@ std::vector<std::pair<std::string_view, double>> DeviceMemory::terms() const {
 }
 
 std::string_view to_string(Fit fit) {
-  constexpr std::array<std::string_view, 3> names{"fits", "tight", "does not fit"};
-  return names[static_cast<std::size_t>(fit)];
+  return detail::name_in({"fits", "tight", "does not fit"}, fit);
 }
 
 StageShape CostModel::stage_of(const StageLayers& layers, std::int64_t p) const {

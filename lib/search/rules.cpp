@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "search/rules.hpp"
 
-#include <algorithm>
 #include <array>
 
 #include <fmt/format.h>

@@ -2,7 +2,6 @@
 #include "search/search.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <numeric>
 #include <utility>
@@ -194,12 +193,6 @@ SearchResult search(const CostModel& cost, const SearchOptions& options) {
     return std::pair{c.seconds, c.bytes};
   });
   return result;
-}
-
-Candidate assess(const CostModel& cost, const MeshSettings& settings) {
-  const DeviceMemory memory = cost.memory(settings);
-  return {settings, static_cast<float>(cost.time(settings).total()),
-          static_cast<float>(memory.total()), cost.judge(memory)};
 }
 
 Margins calibrate(CostModel cost, const MeshSettings& settings, const Measured& measured) {

@@ -59,9 +59,6 @@ inline constexpr double least_used = 1 - same_time;
 /// Searches all candidates. The result is the same in each run.
 [[nodiscard]] SearchResult search(const CostModel& cost, const SearchOptions& options);
 
-/// Returns the candidate with its costs.
-[[nodiscard]] Candidate assess(const CostModel& cost, const MeshSettings& settings);
-
 /// Returns the margins with which the costs of a candidate are those that were measured.
 /// The reserve is negative if a device took less than the formulas say.
 /// @throws UsageError if the time is shorter than that of the communication alone, or the memory

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The time of a step.
 #include <algorithm>
-#include <cmath>
 
 #include "place/detail/objective.hpp"
 #include "search/cost.hpp"

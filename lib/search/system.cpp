@@ -60,11 +60,6 @@ constexpr std::array<KnownSoftware, 10> known_software{{
 
 }  // namespace
 
-double StateBytes::of(double parameters, double replicas, int zero) const {
-  const auto part = [&](double each, int least) { return each / (zero >= least ? replicas : 1); };
-  return parameters * (part(weight, 3) + part(gradient, 2) + part(optimizer, 1));
-}
-
 std::vector<std::string> device_names() {
   std::vector<std::string> names;
   for (const DeviceFigures& device : known_devices()) names.push_back(device.name);

@@ -41,7 +41,6 @@ struct DeviceFigures {
 /// The bytes of a parameter and its training state.
 struct StateBytes {
   double weight = 2, gradient = 4, optimizer = 12;
-  [[nodiscard]] double of(double parameters, double replicas, int zero) const;
 };
 
 /// A training program.

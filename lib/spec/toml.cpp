@@ -1,19 +1,47 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The TOML form of a mesh: docs/mesh-file.md.
 #include <algorithm>
+#include <type_traits>
 
 #include <fmt/format.h>
 
 #include "detail/located.hpp"
 #include "detail/text.hpp"
-#include "detail/toml_options.hpp"
 #include "detail/toml_reader.hpp"
+#include "layout/detail/option_fields.hpp"
 #include "rankmesh/base/detail/read_file.hpp"
 #include "rankmesh/routes/route_table.hpp"
 #include "rankmesh/spec/mesh_spec.hpp"
 
 namespace rankmesh {
 namespace {
+
+// Reads the options of a family: one key per field. MeshPlan::set_options() checks their values.
+GroupOptions options_of(const detail::TomlReader& table) {
+  static const std::vector<std::string> keys{
+      "split_from", "share_resources",  "ranks_per_id",     "lazy",
+      "blocking",   "priority",         "min_ctas",         "max_ctas",
+      "duplicates", "cga_cluster_size", "traffic_class",    "timeout",
+      "cta_policy", "nvls_ctas",        "graph_usage_mode", "warm_up_bytes"};
+  table.require_known_keys(keys);
+  GroupOptions options;
+  detail::visit_options([&](const char* key, auto member, std::int64_t least) {
+    auto& value = options.*member;
+    using Value = std::remove_cvref_t<decltype(value)>;
+    if constexpr (std::is_same_v<Value, std::string>) {
+      value = table.text(key);
+    } else if constexpr (std::is_same_v<Value, bool>) {
+      value = table.flag(key, value);
+    } else if constexpr (std::is_same_v<Value, std::vector<std::string>>) {
+      value = table.texts(key);
+    } else if constexpr (std::is_same_v<Value, std::int64_t>) {
+      value = table.number(key, least).value_or(value);
+    } else if (const auto number = table.number(key, least, INT32_MAX)) {
+      value = static_cast<int>(*number);
+    }
+  });
+  return options;
+}
 
 // These limits bound the memory that is allocated because of a small file.
 constexpr std::int64_t max_listed = std::int64_t{1} << 20;  // ranks
@@ -174,7 +202,7 @@ class MeshFileReader {
         spec_.options_.end())
       root_.refuse(entry.line, fmt::format("duplicate options of '{:.40}'", name),
                    "write the options of a name in one table only");
-    spec_.options_.push_back({name, detail::read_options(root_.table(entry)), entry.line});
+    spec_.options_.push_back({name, options_of(root_.table(entry)), entry.line});
   }
 
   [[noreturn]] void refuse_name(const detail::TomlReader::TomlEntry& entry) const {

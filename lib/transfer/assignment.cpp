@@ -2,11 +2,7 @@
 #include "rankmesh/transfer/assignment.hpp"
 
 #include <algorithm>
-#include <cstdint>
 #include <map>
-#include <numeric>
-#include <span>
-#include <vector>
 
 #include <fmt/format.h>
 

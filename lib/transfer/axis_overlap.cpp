@@ -103,7 +103,7 @@ AxisOverlap overlap_of(const AxisShares& from, const AxisShares& to) {
     std::int64_t needed = 0;
     for (CommonIndices& common : overlap.targets_of[c]) {
       const AxisClass& target = to.classes[static_cast<std::size_t>(common.other)];
-      common.needed = common.count * static_cast<std::int64_t>(target.shares.size());
+      common.needed = common.count * std::ssize(target.shares);
       common.needed_before = needed;
       needed += common.needed;
       overlap.sources_of[static_cast<std::size_t>(common.other)].push_back(

@@ -7,10 +7,48 @@
 #include <fmt/format.h>
 
 #include "base/detail/text.hpp"
-#include "detail/index_sequence.hpp"
 
 namespace rankmesh::detail {
 namespace {
+
+void append_range(std::vector<IndexRange>& ranges, IndexRange range) {
+  if (!ranges.empty() && ranges.back().end() == range.first)
+    ranges.back().count += range.count;
+  else
+    ranges.push_back(range);
+}
+
+// Indices in any order. Consecutive indices that are neighbours in the sequence form one range.
+class IndexSequence {
+ public:
+  void append(IndexRange range) {
+    if (range.count == 0) return;
+    append_range(ranges_, range);
+    if (ends_.size() < ranges_.size()) ends_.push_back(size());
+    ends_.back() += range.count;
+  }
+  // Appends the entries from `begin` to `begin + count` of another sequence.
+  void append(const IndexSequence& other, std::int64_t begin, std::int64_t count) {
+    if (count == 0) return;
+    auto at = static_cast<std::size_t>(std::ranges::upper_bound(other.ends_, begin) -
+                                       other.ends_.begin());
+    while (count > 0) {
+      const IndexRange& range = other.ranges_[at];
+      const std::int64_t skipped = begin - (other.ends_[at] - range.count);
+      const std::int64_t taken = std::min(count, range.count - skipped);
+      append({range.first + skipped, taken});
+      begin += taken;
+      count -= taken;
+      ++at;
+    }
+  }
+  [[nodiscard]] std::int64_t size() const { return ends_.empty() ? 0 : ends_.back(); }
+  [[nodiscard]] const std::vector<IndexRange>& ranges() const { return ranges_; }
+
+ private:
+  std::vector<IndexRange> ranges_;
+  std::vector<std::int64_t> ends_;  // the number of indices up to and with each range
+};
 
 // The entries of a sequence of `count` indices that a coordinate has.
 std::vector<IndexRange> share_of(const AxisSplit& split, std::int64_t count, std::int64_t size,
@@ -91,13 +129,6 @@ struct Owned {
   std::int64_t share;
 };
 
-void append_range(std::vector<IndexRange>& ranges, IndexRange range) {
-  if (!ranges.empty() && ranges.back().end() == range.first)
-    ranges.back().count += range.count;
-  else
-    ranges.push_back(range);
-}
-
 // Sorts the indices by the sets of shares that have them.
 void classify(AxisShares& axis) {
   std::vector<Owned> owned;
@@ -175,7 +206,7 @@ AxisShares divide_axis(const AxisPlacement& axis, const Layout& layout, const Re
       }
       indices.append(left, 0, left.size());
     }
-    runs += static_cast<std::int64_t>(indices.ranges().size());
+    runs += std::ssize(indices.ranges());
     if (runs > most_runs)
       refuse(firsts.empty() ? 0 : firsts.front()->position,
              fmt::format("the shares of the axis have more than {} runs", most_runs),

@@ -34,7 +34,7 @@ bool are_in_one(const std::vector<Rank>& ranks, const std::vector<std::int64_t>&
 }  // namespace
 
 std::int64_t distance_of_copies(const FailureDomains& domains) {
-  const auto ranks = static_cast<std::int64_t>(domains.nodes.size());
+  const auto ranks = std::ssize(domains.nodes);
   std::pair<std::int64_t, std::int64_t> least{INT64_MAX, 0};
   std::int64_t best = 0;
   for (std::int64_t distance = 1; distance < std::min(ranks, most_distances); ++distance) {

@@ -59,7 +59,7 @@ template <class Need>
 void add_group(CellPlan& cell, std::size_t target, const std::vector<Rank>& primaries,
                const std::vector<Rank>& receivers, bool forwards, const Need& need) {
   const std::int64_t count = cell.targets[target].count;
-  const auto parts = static_cast<std::int64_t>(primaries.size());
+  const auto parts = std::ssize(primaries);
   std::int64_t begin = 0;
   for (std::int64_t part = 0; part < parts; ++part) {
     const Rank primary = primaries[static_cast<std::size_t>(part)];

@@ -6,12 +6,10 @@
 #include <map>
 #include <tuple>
 #include <unordered_map>
-#include <utility>
 
 #include <fmt/format.h>
 
 #include "detail/plan_data.hpp"
-#include "rankmesh/base/error.hpp"
 
 namespace rankmesh {
 namespace {

@@ -40,7 +40,7 @@ StageLayers StageLayers::even(std::int64_t layers, std::int64_t stages, std::int
 
 StageLayers StageLayers::given(std::span<const std::int64_t> counts, std::int64_t chunks) {
   require_positive(chunks, "chunks per stage");
-  const auto runs = static_cast<std::int64_t>(counts.size());
+  const auto runs = std::ssize(counts);
   if (runs == 0 || runs % chunks != 0)
     throw UsageError{fmt::format("got {} layer counts for {} chunks per stage", runs, chunks),
                      "give one layer count per stage and chunk"};

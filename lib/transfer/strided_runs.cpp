@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "detail/strided_runs.hpp"
 
-#include <algorithm>
-
 namespace rankmesh::detail {
 namespace {
 

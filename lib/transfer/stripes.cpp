@@ -79,8 +79,7 @@ std::vector<Shipment> PairPlan::stripes(const CellPlan& cell, Rank receiver,
     for (const Kept& k : kept)
       if (k.target < target.cell || (k.target == target.cell && k.holder < receiver))
         begin -= k.count;
-    for_each_sender(all, static_cast<std::int64_t>(cell.holders.size()), begin,
-                    begin + target.count,
+    for_each_sender(all, std::ssize(cell.holders), begin, begin + target.count,
                     [&](std::int64_t sender, std::int64_t first, std::int64_t last) {
                       result.push_back({cell.holders[static_cast<std::size_t>(sender)], receiver, t,
                                         first - begin, last - begin});

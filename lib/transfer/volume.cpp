@@ -49,7 +49,7 @@ LeastOfCell least_of(const PairPlan& pair, const CellPlan& cell) {
       continue;
     }
     least.moved += target.count * (receivers - owners);
-    least.between_nodes += target.count * static_cast<std::int64_t>(nodes.size());
+    least.between_nodes += target.count * std::ssize(nodes);
   }
   return least;
 }
@@ -144,15 +144,14 @@ TransferVolume TransferPlan::volume(std::span<const TransferFlow> flows) const {
       first_step += needed * size * count;
       if (cell.holders.empty()) return;  // they are lost, and nobody needs the elements
       for (const Rank holder : cell.holders) holders.insert(holder.value());
-      volume.least_most_sent_bytes = std::max(
-          volume.least_most_sent_bytes,
-          divided_up(needed * count, static_cast<std::int64_t>(cell.holders.size())) * size);
+      volume.least_most_sent_bytes =
+          std::max(volume.least_most_sent_bytes,
+                   divided_up(needed * count, std::ssize(cell.holders)) * size);
     });
   }
   if (!holders.empty())
     volume.least_most_sent_bytes =
-        std::max(volume.least_most_sent_bytes,
-                 divided_up(first_step, static_cast<std::int64_t>(holders.size())));
+        std::max(volume.least_most_sent_bytes, divided_up(first_step, std::ssize(holders)));
   return volume;
 }
 

@@ -20,7 +20,7 @@ std::string BlockCounts::text(std::size_t member, std::int64_t count) const {
   if (words_[member] == nullptr)
     return fmt::format("own {} of {}", operation_ == Operation::all_to_all ? "blocks" : "block",
                        count);
-  const auto size = static_cast<std::int64_t>(words_.size());
+  const auto size = std::ssize(words_);
   const auto list = [&](std::int64_t first) {
     std::string text;
     for (std::int64_t k = 0; k < std::min(size, most); ++k)
@@ -33,7 +33,7 @@ std::string BlockCounts::text(std::size_t member, std::int64_t count) const {
 
 std::size_t BlockCounts::conflicts(std::size_t member) const {
   if (operation_ != Operation::all_to_all || words_[member] == nullptr) return 0;
-  const auto size = static_cast<std::int64_t>(words_.size());
+  const auto size = std::ssize(words_);
   const auto a = static_cast<std::int64_t>(member);
   std::size_t count = 0;
   for (std::int64_t b = 0; b < size; ++b) {

@@ -174,7 +174,7 @@ void ExchangeGuard::compare(const ComparedCall& c) const {
 }
 
 void ExchangeGuard::compare_counts(const ComparedCall& c) const {
-  const auto words = static_cast<std::int64_t>(c.own_words.size());
+  const auto words = std::ssize(c.own_words);
   const CallDescriptor& call = c.own.call;
   if (!all_block_counts_agree(call.operation(), static_cast<std::int64_t>(call.root()),
                               comm_.rank(), comm_.size(), 0, words,

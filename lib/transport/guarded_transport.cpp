@@ -3,7 +3,6 @@
 
 #include <exception>
 #include <new>
-#include <utility>
 #include <vector>
 
 #include "detail/kept_call.hpp"

@@ -2,7 +2,6 @@
 #include "detail/mpi_call.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "detail/mpi_arithmetic.hpp"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "detail/mpi_message.hpp"
 
-#include <optional>
 #include <string>
 #include <utility>
 

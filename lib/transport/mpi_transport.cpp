@@ -2,9 +2,6 @@
 #include "transport/detail/mpi_transport.hpp"
 
 #include <algorithm>
-#include <exception>
-#include <optional>
-#include <utility>
 #include <vector>
 
 #include "detail/clear_output.hpp"

@@ -19,35 +19,13 @@ struct Element {
 };
 
 Element element_of(DataType type) {
-  switch (type) {
-    case DataType::int8:
-      return {ncclInt8};
-    case DataType::uint8:
-      return {ncclUint8};
-    case DataType::int16:
-    case DataType::uint16:
-      return {ncclUint8, 2};
-    case DataType::int32:
-      return {ncclInt32};
-    case DataType::uint32:
-      return {ncclUint32};
-    case DataType::int64:
-      return {ncclInt64};
-    case DataType::uint64:
-      return {ncclUint64};
-    case DataType::float16:
-      return {ncclFloat16};
-    case DataType::bfloat16:
-      return {ncclBfloat16};
-    case DataType::float32:
-      return {ncclFloat32};
-    case DataType::float64:
-      return {ncclFloat64};
-    case DataType::float8_e4m3:
-    case DataType::float8_e5m2:
-      return {ncclUint8};  // transferred as bytes, which every NCCL supports; see arithmetic_type()
-  }
-  return {ncclUint8};
+  // In the order of DataType. Numbers of 8 bits are transferred as bytes, which every NCCL
+  // supports; see arithmetic_type().
+  constexpr Element elements[] = {{ncclInt8},    {ncclUint8},    {ncclUint8, 2}, {ncclUint8, 2},
+                                  {ncclInt32},   {ncclUint32},   {ncclInt64},    {ncclUint64},
+                                  {ncclFloat16}, {ncclBfloat16}, {ncclFloat32},  {ncclFloat64},
+                                  {ncclUint8},   {ncclUint8}};
+  return elements[static_cast<std::size_t>(type)];
 }
 
 // Returns the type for reductions; nothing if the loaded NCCL or the headers have none.
@@ -71,19 +49,8 @@ std::int64_t largest_average(DataType type) {
 }
 
 ncclRedOp_t native(ReduceOp op) {
-  switch (op) {
-    case ReduceOp::sum:
-      return ncclSum;
-    case ReduceOp::prod:
-      return ncclProd;
-    case ReduceOp::min:
-      return ncclMin;
-    case ReduceOp::max:
-      return ncclMax;
-    case ReduceOp::avg:
-      return ncclAvg;
-  }
-  return ncclSum;
+  constexpr ncclRedOp_t ops[] = {ncclSum, ncclProd, ncclMin, ncclMax, ncclAvg};  // as ReduceOp
+  return ops[static_cast<std::size_t>(op)];
 }
 
 // Issues a call with functions of NCCL.

@@ -2,7 +2,6 @@
 #include "transport/detail/nccl_context.hpp"
 
 #include <cstdlib>
-#include <exception>
 #include <string_view>
 
 #include <fmt/format.h>

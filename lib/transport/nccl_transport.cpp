@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <functional>
-#include <optional>
 #include <utility>
 
 #include <fmt/format.h>

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <utility>
 
 #include "detail/group_messages.hpp"
 #include "transport/detail/mpi_transport.hpp"

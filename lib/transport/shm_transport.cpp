@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "detail/shm_transport.hpp"
 
-#include <optional>
 #include <utility>
 
 #include <fmt/format.h>

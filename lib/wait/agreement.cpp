@@ -2,7 +2,6 @@
 #include "rankmesh/wait/agreement.hpp"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <map>
 #include <numeric>

@@ -280,10 +280,10 @@ void LossWatch::raise_own() const {
   const std::string step = loss.step
                                ? fmt::format("all survivors have committed step {}", *loss.step)
                                : std::string{"no step is committed"};
-  throw LostRanks{fmt::format("the mesh {} has lost {}: {}; {}", mesh_,
-                              count_text(static_cast<std::int64_t>(loss.ranks.size()), "rank"),
-                              fmt::join(names, ", "), step),
-                  hint_after_loss, loss.ranks, loss.step};
+  throw LostRanks{
+      fmt::format("the mesh {} has lost {}: {}; {}", mesh_,
+                  count_text(std::ssize(loss.ranks), "rank"), fmt::join(names, ", "), step),
+      hint_after_loss, loss.ranks, loss.step};
 }
 
 void LossWatch::raise(const LossWatch* own) {

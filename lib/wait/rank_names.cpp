@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "rankmesh/wait/rank_names.hpp"
 
-#include <utility>
-
 #include <fmt/format.h>
 
 namespace rankmesh {

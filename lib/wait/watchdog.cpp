@@ -7,10 +7,8 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
-#include <string>
 #include <system_error>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 

@@ -10,11 +10,8 @@
 #include "rankmesh/spec/presets.hpp"
 #include "rankmesh/version.hpp"
 
-namespace meshinfo {
+namespace rankmesh::meshinfo {
 namespace {
-
-using rankmesh::PresetInfo;
-using rankmesh::PresetKey;
 
 // The beginning of a mesh string with this preset.
 std::string begin_of(const PresetInfo& preset) {
@@ -32,7 +29,7 @@ std::vector<PresetKey> keys_of(const PresetInfo& preset) {
 // The systems of the presets, each once.
 std::vector<std::string> systems() {
   std::vector<std::string> names;
-  for (const PresetInfo& preset : rankmesh::preset_catalogue())
+  for (const PresetInfo& preset : preset_catalogue())
     if (names.empty() || names.back() != preset.system) names.emplace_back(preset.system);
   return names;
 }
@@ -58,7 +55,7 @@ void add_keys(const PresetInfo& preset, bool is_in_text, Document& document) {
 // Text lists all presets, or the keys of one system. JSON and CSV have the keys of every preset
 // that is asked for.
 Document presets_report(const std::string& system) {
-  const auto catalogue = rankmesh::preset_catalogue();
+  const auto catalogue = preset_catalogue();
   Document document{.schema = "rankmesh.presets/1"};
   document.table.add_columns({"preset", "convention", "key", "form", "meaning"});
   std::size_t width = 0;
@@ -73,7 +70,7 @@ Document presets_report(const std::string& system) {
   }
   if (document.text.empty())
     throw UsageError{fmt::format("unknown preset '{:.40}'", system),
-                     rankmesh::detail::suggest(system, systems(), "the presets are")};
+                     detail::suggest(system, systems(), "the presets are")};
   if (system.empty())
     document.add(
         "\nmeshinfo presets SYSTEM lists the keys. They follow the colon: megatron:tp=8,pp=16\n");
@@ -92,12 +89,11 @@ int presets(const PresetsOptions& options, const Job& job) {
 }
 
 Document version_report() {
-  Document document{.schema = "rankmesh.version/1",
-                    .fields = {{"rankmesh", rankmesh::version_string()}}};
+  Document document{.schema = "rankmesh.version/1", .fields = {{"rankmesh", version_string()}}};
   document.table.add_columns({"library", "version", "path", "why not found"});
-  document.table.rows.push_back({"rankmesh", rankmesh::version_string(), "", ""});
-  document.add(fmt::format("{:<14}{}\n", "rankmesh", rankmesh::version_string()));
-  for (const Component& c : components()) {
+  document.table.rows.push_back({"rankmesh", version_string(), "", ""});
+  document.add(fmt::format("{:<14}{}\n", "rankmesh", version_string()));
+  for (const LibraryInfo& c : components()) {
     document.add(c.version.empty() ? fmt::format("{:<14}not found ({})\n", c.name, c.why_not)
                                    : fmt::format("{:<14}{}  {}\n", c.name, c.version, c.path));
     document.fields["libraries"][c.name] =
@@ -105,7 +101,7 @@ Document version_report() {
     document.table.rows.push_back({c.name, c.version, c.path, c.why_not});
   }
   document.add("built with\n");
-  const rankmesh::BuildInfo info = rankmesh::build_info();
+  const BuildInfo info = build_info();
   for (const auto& [name, version] :
        {std::pair{"MPI", info.mpi}, std::pair{"compiler", info.compiler},
         std::pair{"CUDA headers", info.cuda_headers},
@@ -139,4 +135,4 @@ void add_version(CLI::App& app, Program& program) {
   output.add_to(command);
 }
 
-}  // namespace meshinfo
+}  // namespace rankmesh::meshinfo

@@ -7,11 +7,10 @@
 #include <fmt/format.h>
 
 #include "rankmesh/base/detail/parse.hpp"
+#include "rankmesh/base/detail/read_file.hpp"
 #include "rankmesh/base/error.hpp"
 
-namespace meshinfo {
-
-using rankmesh::UsageError;
+namespace rankmesh::meshinfo {
 
 // This function itself reads the digits, because CLI11 reads 010 as 8 and truncates numbers that
 // exceed 64 bits.
@@ -19,7 +18,7 @@ CLI::Option* add_number(CLI::App& command, const std::string& name, const std::s
                         std::function<void(std::int64_t)> store) {
   const auto read = [name, store = std::move(store)](const CLI::results_t& texts) {
     const std::string& text = texts.front();
-    const auto number = rankmesh::detail::parse_number(text);
+    const auto number = detail::parse_number(text);
     if (!number)
       throw UsageError{
           fmt::format("{} must be a whole number that fits in 64 bits, got '{}'", name, text),
@@ -65,9 +64,9 @@ void MeshArguments::require() const {
                      "give a mesh string such as pp=2,dp=4,tp=8, or set RANKMESH"};
 }
 
-rankmesh::MeshSpec MeshArguments::spec() const {
+MeshSpec MeshArguments::spec() const {
   require();
-  return rankmesh::MeshSpec::parse(mesh);
+  return MeshSpec::parse(mesh);
 }
 
 void sort_words(MeshArguments& mesh, std::vector<std::string>& rest) {
@@ -90,8 +89,14 @@ void sort_words(MeshArguments& mesh, std::vector<std::string>& rest) {
   if (mesh.mesh.empty() && usual != nullptr) mesh.mesh = usual;
 }
 
+std::string read_input(std::string_view what, const std::string& path, const std::string& hint) {
+  auto text = detail::read_file(path);
+  if (!text) throw UsageError{fmt::format("cannot read the {} '{}'", what, path), hint};
+  return *std::move(text);
+}
+
 void add_devices(CLI::App& command, std::string& devices, const std::string& description) {
   add_word(command, "--devices", devices, "USE", description, {"auto", "off", "shared"});
 }
 
-}  // namespace meshinfo
+}  // namespace rankmesh::meshinfo

@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -13,7 +14,7 @@
 #include "rankmesh/layout/mesh_plan.hpp"
 #include "rankmesh/spec/mesh_spec.hpp"
 
-namespace meshinfo {
+namespace rankmesh::meshinfo {
 
 // Adds an option or a positional argument that is a whole number in decimal digits. `to` is a
 // number, or an optional one.
@@ -44,7 +45,7 @@ struct MeshArguments {
   // @throws UsageError if no mesh is given.
   void require() const;
   // Returns the mesh as described.
-  [[nodiscard]] rankmesh::MeshSpec spec() const;
+  [[nodiscard]] MeshSpec spec() const;
 };
 
 // Sorts words that may come in any order: one that has '=' or ends in .toml or .json is the mesh,
@@ -52,7 +53,12 @@ struct MeshArguments {
 // @throws UsageError if two words are meshes.
 void sort_words(MeshArguments& mesh, std::vector<std::string>& rest);
 
+// Reads a file.
+// @param what  what the file is, for the error.
+// @throws UsageError if it cannot be read.
+std::string read_input(std::string_view what, const std::string& path, const std::string& hint);
+
 // Adds --devices with the choices of a live mesh: auto (the default), off or shared.
 void add_devices(CLI::App& command, std::string& devices, const std::string& description);
 
-}  // namespace meshinfo
+}  // namespace rankmesh::meshinfo

@@ -17,14 +17,9 @@
 #include "report/curves.hpp"
 #include "terminal.hpp"
 
-namespace meshinfo {
+namespace rankmesh::meshinfo {
 
-using rankmesh::DataType;
-using rankmesh::MemoryKind;
-using rankmesh::Operation;
-using rankmesh::ReduceOp;
-using rankmesh::UsageError;
-using rankmesh::detail::suggest;
+using detail::suggest;
 
 namespace {
 
@@ -53,7 +48,7 @@ std::int64_t bytes_of(const std::string& option, const std::string& text) {
          {std::pair{"Kk", 1L << 10}, {"Mm", 1L << 20}, {"Gg", 1L << 30}})
       if (std::string_view{letters}.find(digits.back()) != std::string_view::npos) unit = factor;
   if (unit != 1) digits.pop_back();
-  const auto number = rankmesh::detail::parse_number(digits);
+  const auto number = detail::parse_number(digits);
   if (!number || *number < 0 || *number > (1L << 50) / unit)
     throw UsageError{fmt::format("{} must be a size in bytes, got '{}'", option, text),
                      "write 8, 64K, 4M or 1G"};
@@ -63,11 +58,11 @@ std::int64_t bytes_of(const std::string& option, const std::string& text) {
 // Returns the operations that can be measured.
 std::vector<Operation> measured_operations(MemoryKind memory) {
   std::vector<Operation> operations;
-  for (std::size_t o = 0; o < rankmesh::operation_count; ++o) {
+  for (std::size_t o = 0; o < operation_count; ++o) {
     const auto operation = static_cast<Operation>(o);
-    const rankmesh::OperationFacts& facts = rankmesh::facts_of(operation);
+    const OperationFacts& facts = facts_of(operation);
     const bool has_memory = memory == MemoryKind::host || !facts.nccl.empty();
-    if (has_memory && (facts.awaited == rankmesh::Awaited::all || has_root(operation)))
+    if (has_memory && (facts.awaited == Awaited::all || has_root(operation)))
       operations.push_back(operation);
   }
   return operations;
@@ -184,12 +179,11 @@ Files open_files(const BenchOptions& options, const std::string& curves) {
   return {open_output(options.output.path), curves.empty() ? nullptr : open_output(curves)};
 }
 
-void write(const Files& files, const rankmesh::report::Document& document,
-           const BenchOptions& options, const char* command,
-           const rankmesh::report::CurveColumns& columns) {
+void write(const Files& files, const report::Document& document, const BenchOptions& options,
+           const char* command, const report::CurveColumns& columns) {
   if (files.report != nullptr) print(document, options.output, *files.report);
   if (files.curves == nullptr) return;
-  files.curves->write(rankmesh::report::curves_svg(
+  files.curves->write(report::curves_svg(
       document.table, columns, fmt::format("meshinfo {} {}", command, options.mesh.mesh)));
   files.curves->finish();
 }
@@ -211,7 +205,7 @@ void add_reduction(CLI::App& command, BenchOptions& options) {
 }
 
 int run_bench(BenchOptions options, Job& job) {
-  using rankmesh::report::Format;
+  using report::Format;
   const BenchPlan plan = read_options(options);
   const std::string curves = take_picture(options.output);
   const Format format = options.output.chosen_format();
@@ -240,7 +234,7 @@ int run_tune(BenchOptions options, Job& job) {
   const BenchPlan plan = read_options(options);
   const std::string curves = take_picture(options.output);
   static_cast<void>(options.output.chosen_format());
-  const rankmesh::MeshPlan mesh = job.plan(options.mesh);
+  const MeshPlan mesh = job.plan(options.mesh);
   if (!is_in_job())
     throw UsageError{"tune measures a job, but there is none",
                      "start it in a job: mpirun -n 4 meshinfo tune tp=4"};
@@ -262,7 +256,7 @@ int run_tune(BenchOptions options, Job& job) {
 std::int64_t measurements_of(const BenchPlan& plan) {
   std::int64_t count = 0;
   for (const Operation operation : plan.operations)
-    count += has_data(operation) ? static_cast<std::int64_t>(plan.sizes.size()) : 1;
+    count += has_data(operation) ? std::ssize(plan.sizes) : 1;
   return count;
 }
 
@@ -271,12 +265,11 @@ std::string progress_text(const std::string& name, Operation operation, std::int
                      has_data(operation) ? " " + bytes_text(bytes) : "");
 }
 
-bool is_measured(const rankmesh::GroupFamily& family, std::int64_t world_size,
-                 const BenchOptions& options) {
+bool is_measured(const GroupFamily& family, std::int64_t world_size, const BenchOptions& options) {
   const bool is_asked = options.names.empty() ||
                         std::ranges::find(options.names, family.name()) != options.names.end();
   return is_asked && family.group_size() > 1 &&
-         family.coverage(world_size) != rankmesh::Coverage::overlapping;
+         family.coverage(world_size) != Coverage::overlapping;
 }
 
 void add_bench(CLI::App& app, Program& program) {
@@ -332,4 +325,4 @@ void add_tune(CLI::App& app, Program& program) {
       "  mpirun -n 8 meshinfo tune dp=2,tp=4 --dim tp --op all_reduce -o curve.svg");
 }
 
-}  // namespace meshinfo
+}  // namespace rankmesh::meshinfo

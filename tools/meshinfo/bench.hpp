@@ -14,7 +14,7 @@
 #include "rankmesh/base/reduce_op.hpp"
 #include "report/document.hpp"
 
-namespace meshinfo {
+namespace rankmesh::meshinfo {
 
 // nccl-tests' flags.
 struct BenchOptions {
@@ -32,26 +32,24 @@ struct BenchOptions {
 
 // The options after their words were read.
 struct BenchPlan {
-  std::vector<rankmesh::Operation> operations;
+  std::vector<Operation> operations;
   std::vector<std::int64_t> sizes;  // bytes
-  rankmesh::DataType type{};
-  rankmesh::ReduceOp reduction{};
-  rankmesh::MemoryKind memory{};
+  DataType type{};
+  ReduceOp reduction{};
+  MemoryKind memory{};
 };
 
 // Whether the name is requested, and has groups that communicate.
-bool is_measured(const rankmesh::GroupFamily& family, std::int64_t world_size,
-                 const BenchOptions& options);
+bool is_measured(const GroupFamily& family, std::int64_t world_size, const BenchOptions& options);
 
 // Returns how many measurements a name takes.
 std::int64_t measurements_of(const BenchPlan& plan);
 
 // Returns the text of the present measurement: "tp all_reduce 64 KiB".
-std::string progress_text(const std::string& name, rankmesh::Operation operation,
-                          std::int64_t bytes);
+std::string progress_text(const std::string& name, Operation operation, std::int64_t bytes);
 
 struct BenchResult {
-  rankmesh::report::Document document{};
+  report::Document document{};
   std::int64_t wrong = 0;  // elements, on all ranks together
 };
 
@@ -61,7 +59,6 @@ BenchResult bench(const OpenMesh& open, const BenchOptions& options, const Bench
                   Output* text);
 
 // Measures the transports and derives routes. Collective over the job.
-rankmesh::report::Document tune(const rankmesh::MeshPlan& mesh, const BenchOptions& options,
-                                const BenchPlan& plan);
+report::Document tune(const MeshPlan& mesh, const BenchOptions& options, const BenchPlan& plan);
 
-}  // namespace meshinfo
+}  // namespace rankmesh::meshinfo

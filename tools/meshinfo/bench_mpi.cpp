@@ -11,10 +11,9 @@
 #include "rankmesh/rankmesh.hpp"
 #include "terminal.hpp"
 
-namespace meshinfo {
+namespace rankmesh::meshinfo {
 
-using rankmesh::Operation;
-using rankmesh::report::Json;
+using report::Json;
 
 namespace {
 
@@ -69,17 +68,17 @@ class Bench {
   BenchResult run();
 
  private:
-  void measure_name(const rankmesh::GroupFamily& family);
-  void measure_operation(const rankmesh::GroupFamily& family, Operation operation,
-                         rankmesh::GroupCoordinator* group, Measure& measure);
+  void measure_name(const GroupFamily& family);
+  void measure_operation(const GroupFamily& family, Operation operation, GroupCoordinator* group,
+                         Measure& measure);
   Figures measure_form(Measure& measure, const BenchCase& work, bool in_place,
                        std::int64_t group_size);
-  Json add_row(const rankmesh::GroupFamily& family, const BenchCase& work,
-               const std::string& transport, const Figures (&forms)[2]);
+  Json add_row(const GroupFamily& family, const BenchCase& work, const std::string& transport,
+               const Figures (&forms)[2]);
   void say(std::string text);
-  void show_progress(const rankmesh::GroupFamily& family, const BenchCase& work);
+  void show_progress(const GroupFamily& family, const BenchCase& work);
 
-  rankmesh::Mesh& mesh_;
+  Mesh& mesh_;
   const BenchOptions& options_;
   const BenchPlan& plan_;
   Output* text_;
@@ -126,8 +125,8 @@ Figures Bench::measure_form(Measure& measure, const BenchCase& work, bool in_pla
 }
 
 // Adds the text and the CSV of a row, and returns its JSON.
-Json Bench::add_row(const rankmesh::GroupFamily& family, const BenchCase& work,
-                    const std::string& transport, const Figures (&forms)[2]) {
+Json Bench::add_row(const GroupFamily& family, const BenchCase& work, const std::string& transport,
+                    const Figures (&forms)[2]) {
   const auto [count, bytes] = size_of(work, family.group_size());
   const std::string redop =
       reduces(work.operation) ? std::string{to_string(work.reduction)} : "none";
@@ -153,8 +152,8 @@ Json Bench::add_row(const rankmesh::GroupFamily& family, const BenchCase& work,
           {"in_place", json_of(forms[1])}};
 }
 
-void Bench::measure_operation(const rankmesh::GroupFamily& family, Operation operation,
-                              rankmesh::GroupCoordinator* group, Measure& measure) {
+void Bench::measure_operation(const GroupFamily& family, Operation operation,
+                              GroupCoordinator* group, Measure& measure) {
   const std::int64_t size = family.group_size();
   say(fmt::format("# {}: {} over {} ranks, {} group{} at once, {} memory\n", family.name(),
                   to_string(operation), size, family.group_count(),
@@ -191,10 +190,10 @@ void Bench::measure_operation(const rankmesh::GroupFamily& family, Operation ope
   result_.document.fields["tables"].push_back(std::move(table));
 }
 
-void Bench::measure_name(const rankmesh::GroupFamily& family) {
+void Bench::measure_name(const GroupFamily& family) {
   const std::int64_t size = family.group_size();
   if (options_.root < 0 || options_.root >= size)
-    throw rankmesh::UsageError{
+    throw UsageError{
         fmt::format("-r {}: the groups of '{}' have {} ranks", options_.root, family.name(), size),
         "give a rank in group, counted from 0"};
   auto* group = family.find(mesh_.rank()) ? &mesh_[family.name()] : nullptr;
@@ -203,7 +202,7 @@ void Bench::measure_name(const rankmesh::GroupFamily& family) {
     measure_operation(family, operation, group, measure);
 }
 
-void Bench::show_progress(const rankmesh::GroupFamily& family, const BenchCase& work) {
+void Bench::show_progress(const GroupFamily& family, const BenchCase& work) {
   progress_.show_step(done_, total_, progress_text(family.name(), work.operation, work.bytes));
 }
 
@@ -224,11 +223,11 @@ BenchResult Bench::run() {
 
 BenchResult bench(const OpenMesh& open, const BenchOptions& options, const BenchPlan& plan,
                   Output* text) {
-  if (plan.memory == rankmesh::MemoryKind::device && !open.mesh->device())
-    throw rankmesh::NoDeviceError{
-        fmt::format("bench --memory device: {}", open.mesh->why_no_device()), "use --memory host"};
+  if (plan.memory == MemoryKind::device && !open.mesh->device())
+    throw NoDeviceError{fmt::format("bench --memory device: {}", open.mesh->why_no_device()),
+                        "use --memory host"};
   for (const std::string& name : options.names) (void)open.plan.index_of(name);
   return Bench{open, options, plan, text}.run();
 }
 
-}  // namespace meshinfo
+}  // namespace rankmesh::meshinfo

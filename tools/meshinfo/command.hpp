@@ -14,11 +14,10 @@
 #include "rankmesh/base/error.hpp"
 #include "report/document.hpp"
 
-namespace meshinfo {
+namespace rankmesh::meshinfo {
 
-using rankmesh::UsageError;
-using rankmesh::report::Document;
-using rankmesh::report::Json;
+using report::Document;
+using report::Json;
 
 // Adds a subcommand. Its options live as long as the subcommand, and `run` gets them with the job;
 // it returns the exit status.
@@ -61,4 +60,4 @@ const Value* pointer_to(const std::optional<Value>& value) {
   return value ? &*value : nullptr;
 }
 
-}  // namespace meshinfo
+}  // namespace rankmesh::meshinfo

@@ -4,22 +4,18 @@
 
 #include <algorithm>
 #include <memory>
-#include <string>
-#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "rankmesh/base/detail/suggest.hpp"
-#include "rankmesh/base/error.hpp"
 
-namespace meshinfo {
+namespace rankmesh::meshinfo {
 
-using rankmesh::UsageError;
-using rankmesh::detail::nearest;
-using rankmesh::detail::suggest;
-using rankmesh::report::Document;
-using rankmesh::report::Table;
+using detail::nearest;
+using detail::suggest;
+using report::Document;
+using report::Table;
 
 namespace {
 
@@ -254,4 +250,4 @@ UsageError wrong_usage_of(const CLI::App& app, const CLI::ParseError& error) {
   return UsageError{error.what(), fmt::format("{} --help lists its options", model.name)};
 }
 
-}  // namespace meshinfo
+}  // namespace rankmesh::meshinfo

@@ -11,7 +11,7 @@
 #include "rankmesh/base/error.hpp"
 #include "report/document.hpp"
 
-namespace meshinfo {
+namespace rankmesh::meshinfo {
 
 struct OptionModel {
   std::vector<std::string> names;    // "-o", "--output"; the name alone of a positional argument
@@ -54,7 +54,7 @@ std::string title_of(const OptionModel& option);
 // Adds `meshinfo help [COMMAND]...`.
 void add_help(CLI::App& app);
 
-rankmesh::report::Document help_of(const CommandModel& command);
+report::Document help_of(const CommandModel& command);
 
 // Thrown by `meshinfo help`.
 struct HelpCall {
@@ -76,10 +76,10 @@ void add_completion(CLI::App& app);
 // @return the exit status.
 int print_offers(const CLI::App& app, std::vector<std::string> words);
 
-rankmesh::UsageError no_command(const CLI::App& app);
+UsageError no_command(const CLI::App& app);
 
 // Explains why the command line was refused, and suggests commands, options and values that are
 // spelt similarly.
-rankmesh::UsageError wrong_usage_of(const CLI::App& app, const CLI::ParseError& error);
+UsageError wrong_usage_of(const CLI::App& app, const CLI::ParseError& error);
 
-}  // namespace meshinfo
+}  // namespace rankmesh::meshinfo

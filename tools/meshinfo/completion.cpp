@@ -12,7 +12,7 @@
 #include "output.hpp"
 #include "rankmesh/spec/presets.hpp"
 
-namespace meshinfo {
+namespace rankmesh::meshinfo {
 namespace {
 
 // bash also ends words at "=" and ":". Therefore the script reads the words from the command line
@@ -104,7 +104,7 @@ Offers values_of(const OptionModel& option) {
   if (option.value == "FOLDER") offers.paths = "folders";
   if (option.value != "MESH") return offers;
   offers.paths = "meshes";
-  for (const rankmesh::PresetInfo& preset : rankmesh::preset_catalogue())
+  for (const PresetInfo& preset : preset_catalogue())
     offers.words.emplace_back(
         fmt::format("{}:{}{}", preset.system, preset.kind.empty() ? "" : "kind=", preset.kind), "");
   return offers;
@@ -172,4 +172,4 @@ void add_completion(CLI::App& app) {
   });
 }
 
-}  // namespace meshinfo
+}  // namespace rankmesh::meshinfo

@@ -18,7 +18,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <memory>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -34,11 +33,11 @@
 #include "rankmesh/routes/route_table.hpp"
 #include "report/doctor.hpp"
 
-namespace meshinfo {
+namespace rankmesh::meshinfo {
 namespace {
 
 namespace fs = std::filesystem;
-using rankmesh::report::RankFacts;
+using report::RankFacts;
 
 constexpr std::size_t most_characters = 4096;  // of a value
 constexpr std::size_t most_variables = 256;
@@ -49,7 +48,7 @@ void read_variables(RankFacts& facts) {
     const auto equals = text.find('=');
     if (equals == std::string_view::npos || facts.variables.size() == most_variables) continue;
     const std::string_view name = text.substr(0, equals);
-    if (rankmesh::report::is_examined_variable(name))
+    if (report::is_examined_variable(name))
       facts.variables.emplace(name, text.substr(equals + 1, most_characters));
   }
 }
@@ -124,11 +123,11 @@ std::string wrong_settings() {
 // The function looks for the plugin only if NCCL_NET names a network that is not one of NCCL's own,
 // because loading a library runs code.
 bool finds_net_plugin() {
-  const auto net = rankmesh::environment_variable("NCCL_NET");
+  const auto net = environment_variable("NCCL_NET");
   if (!net || strcasecmp(net->c_str(), "IB") == 0 || strcasecmp(net->c_str(), "Socket") == 0)
     return false;
   std::vector<std::string> names{"libnccl-net.so", "libnccl-net-" + *net + ".so"};
-  if (const auto plugin = rankmesh::environment_variable("NCCL_NET_PLUGIN")) {
+  if (const auto plugin = environment_variable("NCCL_NET_PLUGIN")) {
     names.push_back(*plugin);
     names.push_back("libnccl-net-" + *plugin + ".so");
   }
@@ -208,7 +207,7 @@ void StepWatch::run(const std::stop_token& end) {
 
 namespace {
 
-using rankmesh::report::Examination;
+using report::Examination;
 
 struct DoctorOptions {
   MeshArguments mesh;
@@ -219,14 +218,12 @@ struct DoctorOptions {
 // If a launcher started several processes, but the world has one rank, this world cannot be
 // compared with the mesh. The finding about the launcher then says more than the error that the
 // mesh does not fit the world.
-std::optional<rankmesh::MeshPlan> plan_of(const DoctorOptions& options,
-                                          const GatheredFacts& facts) {
+std::optional<MeshPlan> plan_of(const DoctorOptions& options, const GatheredFacts& facts) {
   if (options.mesh.mesh.empty() || facts.ranks.empty()) return std::nullopt;
-  const rankmesh::MeshSpec spec =
-      options.mesh.spec();  // refuses an invalid one, also without a job
+  const MeshSpec spec = options.mesh.spec();  // refuses an invalid one, also without a job
   if (!facts.in_job) return std::nullopt;
   const auto& first = facts.ranks.front();
-  if (rankmesh::launcher_mismatch(first.world_size, first.mpi_library)) return std::nullopt;
+  if (launcher_mismatch(first.world_size, first.mpi_library)) return std::nullopt;
   return spec.plan(first.world_size);
 }
 
@@ -241,7 +238,7 @@ std::string start_of(const DoctorOptions& options, const GatheredFacts& facts) {
 
 int doctor(const DoctorOptions& options, Job& job) {
   if (!(options.timeout >= 0 && options.timeout <= 86400))
-    throw rankmesh::UsageError{
+    throw UsageError{
         fmt::format("--timeout takes seconds from 0 to 86400, got {}", options.timeout),
         "0 means no time limit"};
   const GatheredFacts facts = job.gather(options.timeout);
@@ -251,11 +248,10 @@ int doctor(const DoctorOptions& options, Job& job) {
   if (!facts.ranks.empty()) {
     const auto plan = plan_of(options, facts);
     const Examination examination{facts.ranks, pointer_to(plan)};
-    const auto findings = rankmesh::report::examine(examination);
-    if (rankmesh::report::has_trouble(findings)) status = check_failed;
+    const auto findings = report::examine(examination);
+    if (report::has_trouble(findings)) status = check_failed;
     if (job.prints())
-      print(rankmesh::report::doctor(examination, findings, start_of(options, facts)),
-            options.output);
+      print(report::doctor(examination, findings, start_of(options, facts)), options.output);
   }
   return job.agree(status);
 }
@@ -275,4 +271,4 @@ void add_doctor(CLI::App& app, Program& program) {
       ->type_name("SECONDS");
 }
 
-}  // namespace meshinfo
+}  // namespace rankmesh::meshinfo

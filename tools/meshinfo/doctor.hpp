@@ -13,16 +13,16 @@
 #include "job.hpp"
 #include "report/rank_facts.hpp"
 
-namespace meshinfo {
+namespace rankmesh::meshinfo {
 
 // Returns what this process knows without MPI, and without other processes.
-rankmesh::report::RankFacts local_facts();
+report::RankFacts local_facts();
 // Returns whether this process can resolve the name of a host.
 bool resolves(const std::string& host);
 
 // The facts of all ranks, on rank 0; empty on the other ranks.
 struct GatheredFacts {
-  std::vector<rankmesh::report::RankFacts> ranks;
+  std::vector<report::RankFacts> ranks;
   bool in_job = false;
 };
 
@@ -47,4 +47,4 @@ class StepWatch {
   std::jthread thread_;  // last, because it uses the others
 };
 
-}  // namespace meshinfo
+}  // namespace rankmesh::meshinfo

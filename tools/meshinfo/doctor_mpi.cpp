@@ -20,13 +20,13 @@
 #include "rankmesh/mpi/error.hpp"
 #include "rankmesh/rankmesh.hpp"
 
-namespace meshinfo {
+namespace rankmesh::meshinfo {
 namespace {
 
-using rankmesh::mpi::check;
-using rankmesh::report::ClockFacts;
-using rankmesh::report::LinkFacts;
-using rankmesh::report::RankFacts;
+using mpi::check;
+using report::ClockFacts;
+using report::LinkFacts;
+using report::RankFacts;
 
 constexpr int tag = 7;
 constexpr int most_of_name = 256;
@@ -218,26 +218,26 @@ std::string why_no_shared_memory() {
   // Doctor leaves no record behind, and this mesh may lack the groups that the rules name.
   ::setenv("RANKMESH_RECORD", "off", 1);
   ::unsetenv("RANKMESH_ROUTES");
-  rankmesh::MeshOptions options;
-  options.devices = rankmesh::DeviceUse::off;
-  options.log = [](rankmesh::LogLevel, std::string_view) {};
+  MeshOptions options;
+  options.devices = DeviceUse::off;
+  options.log = [](LogLevel, std::string_view) {};
   try {
-    rankmesh::Mesh mesh{MPI_COMM_WORLD, "rank=auto", options};
+    Mesh mesh{MPI_COMM_WORLD, "rank=auto", options};
     std::string why = mesh.why_no_shared_memory();
     mesh.close();
     return why;
-  } catch (const rankmesh::Error&) {
+  } catch (const Error&) {
     return {};
   }
 }
 
 // Needs the local rank.
 void add_libraries_and_devices(RankFacts& facts) {
-  for (const rankmesh::LibraryInfo& library : rankmesh::libraries())
+  for (const LibraryInfo& library : libraries())
     facts.libraries.push_back({library.name, library.version, library.path});
-  const rankmesh::VisibleDevices visible = rankmesh::visible_devices();
+  const VisibleDevices visible = visible_devices();
   facts.why_no_devices = visible.why_none;
-  for (const rankmesh::DeviceInfo& device : visible.devices)
+  for (const DeviceInfo& device : visible.devices)
     facts.devices.push_back(
         {device.uuid, device.name, device.bus_id, device.memory, device.has_ecc});
   if (!facts.devices.empty())
@@ -266,19 +266,19 @@ GatheredFacts Job::gather(double timeout) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   facts.rank = rank;
   facts.world_size = size;
-  facts.mpi_library = rankmesh::mpi::library_text();
+  facts.mpi_library = mpi::library_text();
   watch.begin("finding the ranks of each node, a collective of all ranks");
-  const rankmesh::Placement placement = nodes_of_job();
-  facts.node = placement.node(rankmesh::Rank{rank});
-  facts.local_rank = placement.local_rank(rankmesh::Rank{rank});
+  const Placement placement = nodes_of_job();
+  facts.node = placement.node(Rank{rank});
+  facts.local_rank = placement.local_rank(Rank{rank});
   add_libraries_and_devices(facts);
   watch.begin("opening a mesh");
   facts.why_no_shared_memory = why_no_shared_memory();
   measure_nodes(facts, watch);
   watch.begin("gathering the facts on rank 0");
-  for (const std::string& text : gather_texts(rankmesh::report::to_json(facts)))
-    result.ranks.push_back(rankmesh::report::rank_facts_from_json(text));
+  for (const std::string& text : gather_texts(report::to_json(facts)))
+    result.ranks.push_back(report::rank_facts_from_json(text));
   return result;
 }
 
-}  // namespace meshinfo
+}  // namespace rankmesh::meshinfo

@@ -10,6 +10,7 @@
 
 #include "arguments.hpp"
 #include "output.hpp"
+#include "rankmesh/device/libraries.hpp"
 #include "rankmesh/layout/mesh_plan.hpp"
 #include "rankmesh/layout/placement.hpp"
 #include "report/live_facts.hpp"
@@ -18,19 +19,17 @@ namespace rankmesh {
 class Mesh;
 }
 
-namespace meshinfo {
+namespace rankmesh::meshinfo {
 
 // The plan of a mesh; in a job also the mesh itself and the facts about its ranks.
 struct OpenMesh {
-  rankmesh::MeshPlan plan;
-  std::shared_ptr<rankmesh::Mesh> mesh{};  // null outside of a job
-  std::optional<rankmesh::report::LiveFacts> facts{};
+  MeshPlan plan;
+  std::shared_ptr<Mesh> mesh{};  // null outside of a job
+  std::optional<report::LiveFacts> facts{};
 
-  [[nodiscard]] const rankmesh::report::LiveFacts* live() const {
-    return facts ? &*facts : nullptr;
-  }
+  [[nodiscard]] const report::LiveFacts* live() const { return facts ? &*facts : nullptr; }
   // Returns the routes of the open mesh; nothing outside of a job. The result refers to the mesh.
-  [[nodiscard]] std::optional<rankmesh::report::RouteFacts> routes() const;
+  [[nodiscard]] std::optional<report::RouteFacts> routes() const;
   // Closes the live mesh. Collective over the job.
   void close();
 };
@@ -50,7 +49,7 @@ class Job {
   [[nodiscard]] bool prints() const;
   // Returns the plan for the job's world; outside of a job for the world that the arguments give.
   // Collective over the job.
-  rankmesh::MeshPlan plan(const MeshArguments& arguments);
+  MeshPlan plan(const MeshArguments& arguments);
   // Opens the mesh in a job, and gathers the facts on rank 0; outside of a job only plans it. The
   // mapping is shown even if devices cannot be used: then the facts have the reason. Collective
   // over the job.
@@ -78,7 +77,7 @@ class Job {
 };
 
 // Returns the node of each rank of the job, in which MPI has started. Collective over the job.
-rankmesh::Placement nodes_of_job();
+Placement nodes_of_job();
 
 // Runs a function on rank 0. If it throws an Error, all ranks throw. Collective over the job.
 void on_first_rank(const std::function<void()>& run);
@@ -96,11 +95,7 @@ std::int64_t greatest(std::int64_t number);
 // Gathers one text per rank, on rank 0; empty on the others. Collective over the job.
 std::vector<std::string> gather_texts(const std::string& own);
 
-// A library that rankmesh uses. If it was not found, the version is empty and why_not has the
-// reason.
-struct Component {
-  std::string name, version, path, why_not;
-};
-std::vector<Component> components();
+// Returns the libraries that rankmesh uses.
+std::vector<LibraryInfo> components();
 
-}  // namespace meshinfo
+}  // namespace rankmesh::meshinfo

@@ -11,19 +11,18 @@
 
 #include "launcher.hpp"
 #include "rankmesh/base/launcher.hpp"
-#include "rankmesh/device/libraries.hpp"
 #include "rankmesh/mpi/communicator.hpp"
 #include "rankmesh/mpi/error.hpp"
 #include "rankmesh/rankmesh.hpp"
 
-namespace meshinfo {
+namespace rankmesh::meshinfo {
 namespace {
 
-using rankmesh::mpi::check;
-using rankmesh::report::LiveFacts;
+using mpi::check;
+using report::LiveFacts;
 
-std::optional<rankmesh::LauncherMismatch> mismatch_of(int world_size) {
-  return rankmesh::launcher_mismatch(world_size, rankmesh::mpi::library_text());
+std::optional<LauncherMismatch> mismatch_of(int world_size) {
+  return launcher_mismatch(world_size, mpi::library_text());
 }
 
 // Returns the largest values of all ranks, on rank 0.
@@ -35,7 +34,7 @@ std::vector<double> highest(const std::vector<double>& values) {
   return result;
 }
 
-void gather_device_facts(rankmesh::Mesh& mesh, LiveFacts& facts) {
+void gather_device_facts(Mesh& mesh, LiveFacts& facts) {
   if (!mesh.device()) return;
   const int device = *mesh.device();
   std::vector<int> devices(static_cast<std::size_t>(mesh.size()));
@@ -46,7 +45,7 @@ void gather_device_facts(rankmesh::Mesh& mesh, LiveFacts& facts) {
   std::vector<double> opened;  // warm-up and memory of each name
   for (std::size_t f = 0; f < mesh.plan().families().size(); ++f) {
     const auto& family = mesh.plan().families()[f];
-    const rankmesh::BootstrapReport* report = nullptr;
+    const BootstrapReport* report = nullptr;
     if (mesh.plan().has_communicators(f) && family.find(mesh.rank()))
       report = mesh[family.name()].bootstrap();
     opened.push_back(report == nullptr ? 0 : report->warm_up);
@@ -63,7 +62,7 @@ void gather_device_facts(rankmesh::Mesh& mesh, LiveFacts& facts) {
 }
 
 // Gathers the host and the process of every rank, on rank 0.
-LiveFacts gather_facts(rankmesh::Mesh& mesh) {
+LiveFacts gather_facts(Mesh& mesh) {
   char host[MPI_MAX_PROCESSOR_NAME] = "";
   int length = 0;
   check(MPI_Get_processor_name(host, &length), "MPI_Get_processor_name");
@@ -89,36 +88,33 @@ LiveFacts gather_facts(rankmesh::Mesh& mesh) {
 // Opens the mesh with the requested devices. If the ranks cannot use them together, opens it
 // without devices; `trouble` then has the reason. If the mesh itself is invalid, both attempts fail
 // with the same error.
-std::shared_ptr<rankmesh::Mesh> open_mesh(const std::string& text, const std::string& devices,
-                                          std::string& trouble) {
-  rankmesh::MeshOptions options;
-  options.devices = devices == "off" ? rankmesh::DeviceUse::off : rankmesh::DeviceUse::automatic;
+std::shared_ptr<Mesh> open_mesh(const std::string& text, const std::string& devices,
+                                std::string& trouble) {
+  MeshOptions options;
+  options.devices = devices == "off" ? DeviceUse::off : DeviceUse::automatic;
   options.share_devices = devices == "shared";
   if (devices != "off") {
     try {
-      return std::make_shared<rankmesh::Mesh>(MPI_COMM_WORLD, std::string_view{text}, options);
-    } catch (const rankmesh::MismatchError& error) {  // the same on every rank
+      return std::make_shared<Mesh>(MPI_COMM_WORLD, std::string_view{text}, options);
+    } catch (const MismatchError& error) {  // the same on every rank
       trouble = error.message();
       std::ranges::replace(trouble, '\n', ' ');
-      options.devices = rankmesh::DeviceUse::off;
+      options.devices = DeviceUse::off;
       options.share_devices = false;
     }
   }
-  return std::make_shared<rankmesh::Mesh>(MPI_COMM_WORLD, std::string_view{text}, options);
+  return std::make_shared<Mesh>(MPI_COMM_WORLD, std::string_view{text}, options);
 }
 
-std::optional<rankmesh::RouteExplanation> explain_route(rankmesh::Mesh& mesh,
-                                                        const std::string& name,
-                                                        const rankmesh::RouteQuery& query) {
+std::optional<RouteExplanation> explain_route(Mesh& mesh, const std::string& name,
+                                              const RouteQuery& query) {
   if (!mesh.plan().families()[mesh.plan().index_of(name)].find(mesh.rank())) return std::nullopt;
   // One type of each class, in the order of TypeClass.
-  constexpr rankmesh::DataType samples[] = {rankmesh::DataType::int8, rankmesh::DataType::float32,
-                                            rankmesh::DataType::float16,
-                                            rankmesh::DataType::float8_e4m3};
+  constexpr DataType samples[] = {DataType::int8, DataType::float32, DataType::float16,
+                                  DataType::float8_e4m3};
   return mesh[name].explain(
       query.operation, query.bytes.value_or(-1), query.kind,
-      samples[static_cast<std::size_t>(query.type.value_or(rankmesh::TypeClass::integer))],
-      query.capture);
+      samples[static_cast<std::size_t>(query.type.value_or(TypeClass::integer))], query.capture);
 }
 
 }  // namespace
@@ -130,8 +126,8 @@ std::vector<std::string> gather_texts(const std::string& own) {
   constexpr std::size_t most_bytes = std::size_t{520} << 10;  // a record is smaller
   constexpr int block = 4000;
   if (own.size() > most_bytes)
-    throw rankmesh::UsageError{fmt::format("the facts of a rank have {} bytes", own.size()),
-                               "unset variables that are very long, for example LD_LIBRARY_PATH"};
+    throw UsageError{fmt::format("the facts of a rank have {} bytes", own.size()),
+                     "unset variables that are very long, for example LD_LIBRARY_PATH"};
   int size = 0, rank = 0;
   MPI_Comm_size(comm, &size);
   MPI_Comm_rank(comm, &rank);
@@ -161,13 +157,12 @@ std::vector<std::string> gather_texts(const std::string& own) {
   return texts;
 }
 
-std::optional<rankmesh::report::RouteFacts> OpenMesh::routes() const {
+std::optional<report::RouteFacts> OpenMesh::routes() const {
   if (mesh == nullptr) return std::nullopt;
-  return rankmesh::report::RouteFacts{
-      mesh->placement(),
-      [&open = *mesh](const std::string& name, const rankmesh::RouteQuery& query) {
-        return explain_route(open, name, query);
-      }};
+  return report::RouteFacts{mesh->placement(),
+                            [&open = *mesh](const std::string& name, const RouteQuery& query) {
+                              return explain_route(open, name, query);
+                            }};
 }
 
 void OpenMesh::close() {
@@ -175,7 +170,7 @@ void OpenMesh::close() {
 }
 
 struct Job::State {
-  rankmesh::mpi::Environment environment;
+  mpi::Environment environment;
   int size = 0;
   int rank = 0;
 };
@@ -205,15 +200,15 @@ void Job::join(const MeshArguments& arguments) {
   start();
   if (const auto mismatch = mismatch_of(state_->size)) {
     const std::string hint = mismatch->hint + "; or add --offline to ignore the job";
-    throw rankmesh::UsageError{mismatch->message, hint};
+    throw UsageError{mismatch->message, hint};
   }
   if (arguments.world_size && *arguments.world_size != state_->size)
-    throw rankmesh::UsageError{fmt::format("--world-size is {}, but the job has {} ranks",
-                                           *arguments.world_size, state_->size),
-                               "leave it out, or add --offline to ignore the job"};
+    throw UsageError{fmt::format("--world-size is {}, but the job has {} ranks",
+                                 *arguments.world_size, state_->size),
+                     "leave it out, or add --offline to ignore the job"};
 }
 
-rankmesh::MeshPlan Job::plan(const MeshArguments& arguments) {
+MeshPlan Job::plan(const MeshArguments& arguments) {
   arguments.require();
   if (!is_in_job()) return arguments.spec().plan(arguments.world_size);
   join(arguments);
@@ -225,7 +220,7 @@ OpenMesh Job::open(const MeshArguments& arguments, const std::string& devices) {
   if (!is_in_job()) return {arguments.spec().plan(arguments.world_size)};
   join(arguments);
   std::string trouble;
-  const std::shared_ptr<rankmesh::Mesh> mesh = open_mesh(arguments.mesh, devices, trouble);
+  const std::shared_ptr<Mesh> mesh = open_mesh(arguments.mesh, devices, trouble);
   LiveFacts facts = gather_facts(*mesh);
   if (!trouble.empty()) facts.why_no_devices = trouble;
   return {mesh->plan(), mesh, std::move(facts)};
@@ -236,8 +231,8 @@ int Job::agree(int status) {
   return status;
 }
 
-rankmesh::Placement nodes_of_job() {
-  const rankmesh::mpi::CommunicatorView world{MPI_COMM_WORLD};
+Placement nodes_of_job() {
+  const mpi::CommunicatorView world{MPI_COMM_WORLD};
   MPI_Comm node = MPI_COMM_NULL;
   check(
       MPI_Comm_split_type(world.native(), MPI_COMM_TYPE_SHARED, world.rank(), MPI_INFO_NULL, &node),
@@ -248,12 +243,12 @@ rankmesh::Placement nodes_of_job() {
   std::vector<std::int32_t> lowest_of(static_cast<std::size_t>(world.size()));
   check(MPI_Allgather(&lowest, 1, MPI_INT32_T, lowest_of.data(), 1, MPI_INT32_T, world.native()),
         "MPI_Allgather");
-  return rankmesh::Placement{lowest_of};
+  return Placement{lowest_of};
 }
 
 bool Job::starts_node() {
   start();
-  return nodes_of_job().local_rank(rankmesh::Rank{state_->rank}) == 0;
+  return nodes_of_job().local_rank(Rank{state_->rank}) == 0;
 }
 
 void on_first_rank(const std::function<void()>& run) {
@@ -262,14 +257,14 @@ void on_first_rank(const std::function<void()>& run) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   try {
     if (rank == 0) run();
-  } catch (const rankmesh::Error&) {
+  } catch (const Error&) {
     failure = std::current_exception();
   }
   int has_failed = failure != nullptr;
   check(MPI_Bcast(&has_failed, 1, MPI_INT, 0, MPI_COMM_WORLD), "MPI_Bcast");
   if (failure) std::rethrow_exception(failure);
   if (has_failed != 0)
-    throw rankmesh::UsageError{"rank 0 cannot open the output", "see the message of rank 0"};
+    throw UsageError{"rank 0 cannot open the output", "see the message of rank 0"};
 }
 
 std::int64_t greatest(std::int64_t number) {
@@ -278,11 +273,6 @@ std::int64_t greatest(std::int64_t number) {
   return result;
 }
 
-std::vector<Component> components() {
-  std::vector<Component> result;
-  for (const rankmesh::LibraryInfo& library : rankmesh::libraries())
-    result.push_back({library.name, library.version, library.path, library.why_not});
-  return result;
-}
+std::vector<LibraryInfo> components() { return libraries(); }
 
-}  // namespace meshinfo
+}  // namespace rankmesh::meshinfo

@@ -8,7 +8,7 @@
 #include "rankmesh/base/error.hpp"
 #include "transfer_run.hpp"
 
-namespace meshinfo {
+namespace rankmesh::meshinfo {
 
 struct Job::State {};
 
@@ -18,12 +18,11 @@ Job::~Job() = default;
 bool Job::prints() const { return is_printing_rank(); }
 
 void Job::join(const MeshArguments&) {
-  throw rankmesh::UsageError{
-      "this meshinfo was built without MPI and cannot inspect the job that it runs in",
-      "add --offline, or build rankmesh with MPI"};
+  throw UsageError{"this meshinfo was built without MPI and cannot inspect the job that it runs in",
+                   "add --offline, or build rankmesh with MPI"};
 }
 
-rankmesh::MeshPlan Job::plan(const MeshArguments& arguments) {
+MeshPlan Job::plan(const MeshArguments& arguments) {
   arguments.require();
   if (is_in_job()) join(arguments);
   return arguments.spec().plan(arguments.world_size);
@@ -40,17 +39,15 @@ GatheredFacts Job::gather(double) {
 
 int Job::agree(int status) { return status; }
 
-std::optional<rankmesh::report::RouteFacts> OpenMesh::routes() const { return std::nullopt; }
+std::optional<report::RouteFacts> OpenMesh::routes() const { return std::nullopt; }
 void OpenMesh::close() {}
 
 void gather_nccl_choices(OpenMesh&, const NcclLog&) {}
 
 // Never called: there is no live mesh.
 BenchResult bench(const OpenMesh&, const BenchOptions&, const BenchPlan&, Output*) { return {}; }
-TransferRun run_transfer(const OpenMesh&, const rankmesh::TransferPlan&) { return {}; }
-rankmesh::report::Document tune(const rankmesh::MeshPlan&, const BenchOptions&, const BenchPlan&) {
-  return {};
-}
+TransferRun run_transfer(const OpenMesh&, const TransferPlan&) { return {}; }
+report::Document tune(const MeshPlan&, const BenchOptions&, const BenchPlan&) { return {}; }
 std::vector<std::string> gather_texts(const std::string& own) { return {own}; }
 
 void on_first_rank(const std::function<void()>& run) { run(); }
@@ -58,13 +55,12 @@ void on_first_rank(const std::function<void()>& run) { run(); }
 std::int64_t greatest(std::int64_t number) { return number; }
 
 bool Job::starts_node() {
-  throw rankmesh::UsageError{
-      "this meshinfo was built without MPI and cannot collect from the nodes of a job",
-      "start it without mpirun on each node, with a folder for each"};
+  throw UsageError{"this meshinfo was built without MPI and cannot collect from the nodes of a job",
+                   "start it without mpirun on each node, with a folder for each"};
 }
 
-std::vector<Component> components() {
+std::vector<LibraryInfo> components() {
   return {{"MPI", "", "", "this meshinfo was built without it"}};
 }
 
-}  // namespace meshinfo
+}  // namespace rankmesh::meshinfo

@@ -3,14 +3,12 @@
 
 #include "rankmesh/base/launcher.hpp"
 
-namespace meshinfo {
+namespace rankmesh::meshinfo {
 namespace {
 
 bool job_is_ignored = false;
 
 }  // namespace
-
-bool is_launched() { return rankmesh::is_launched(); }
 
 bool is_in_job() { return !job_is_ignored && is_launched(); }
 
@@ -18,4 +16,4 @@ void ignore_job() { job_is_ignored = true; }
 
 bool is_printing_rank() { return job_is_ignored || rankmesh::launcher_rank().value_or(0) == 0; }
 
-}  // namespace meshinfo
+}  // namespace rankmesh::meshinfo

@@ -2,14 +2,12 @@
 // The job as the launcher's environment describes it, before MPI is started.
 #pragma once
 
-namespace meshinfo {
+namespace rankmesh::meshinfo {
 
-// Whether a launcher started this process.
-bool is_launched();
-// The same, unless ignore_job() was called (--offline).
+// Whether a launcher started this process, unless ignore_job() was called (--offline).
 bool is_in_job();
 void ignore_job();
 // Whether this is rank 0, or there is no job.
 bool is_printing_rank();
 
-}  // namespace meshinfo
+}  // namespace rankmesh::meshinfo

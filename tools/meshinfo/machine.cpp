@@ -6,24 +6,10 @@
 
 #include <fmt/format.h>
 
-#include "rankmesh/base/detail/read_file.hpp"
 #include "rankmesh/base/error.hpp"
 
-namespace meshinfo {
+namespace rankmesh::meshinfo {
 namespace {
-
-using rankmesh::MachineFormat;
-using rankmesh::MachineReader;
-using rankmesh::UsageError;
-
-std::string read_text(const std::string& path) {
-  auto text = rankmesh::detail::read_file(path);
-  if (!text)
-    throw UsageError{
-        fmt::format("cannot read the machine '{}'", path),
-        "give a file, FORMAT:FILE, slurm (its variables), or hwloc (the running node)"};
-  return *std::move(text);
-}
 
 // The variables of the job as `env` prints them.
 std::string slurm_variables() {
@@ -44,13 +30,15 @@ void read_source(const std::string& source, MachineReader& reader) {
   }
   const std::size_t colon = source.find(':');
   const auto format =
-      colon == std::string::npos ? std::nullopt : rankmesh::machine_format(source.substr(0, colon));
+      colon == std::string::npos ? std::nullopt : machine_format(source.substr(0, colon));
   const std::string path = format ? source.substr(colon + 1) : source;
-  reader.read(read_text(path), path, format.value_or(MachineFormat::automatic));
+  reader.read(
+      read_input("machine", path,
+                 "give a file, FORMAT:FILE, slurm (its variables), or hwloc (the running node)"),
+      path, format.value_or(MachineFormat::automatic));
 }
 
-void set_job(const rankmesh::report::LiveFacts& live, std::int64_t world_size,
-             MachineReader& reader) {
+void set_job(const report::LiveFacts& live, std::int64_t world_size, MachineReader& reader) {
   std::vector<std::int32_t> nodes;
   for (std::int64_t r = 0; r < world_size; ++r) nodes.push_back(live.placement.node(r));
   reader.set_job(std::move(nodes), live.hosts);
@@ -74,19 +62,18 @@ bool MachineArguments::is_given() const {
          numbers.nodes_per_leaf;
 }
 
-std::optional<rankmesh::Machine> MachineArguments::machine(
-    std::int64_t world_size, const rankmesh::report::LiveFacts* live) const {
+std::optional<Machine> MachineArguments::machine(std::int64_t world_size,
+                                                 const report::LiveFacts* live) const {
   if (!is_given()) return std::nullopt;
   MachineReader reader;
   for (const std::string& source : sources) read_source(source, reader);
-  rankmesh::MachineNumbers all = numbers;
+  MachineNumbers all = numbers;
   all.world_size = world_size;
   if (live != nullptr) set_job(*live, world_size, reader);
   return reader.machine(all);
 }
 
-rankmesh::Machine MachineArguments::require(std::int64_t world_size,
-                                            const rankmesh::report::LiveFacts* live) const {
+Machine MachineArguments::require(std::int64_t world_size, const report::LiveFacts* live) const {
   if (auto described = machine(world_size, live)) return *std::move(described);
   if (live == nullptr)
     throw UsageError{"no machine is given",
@@ -96,4 +83,4 @@ rankmesh::Machine MachineArguments::require(std::int64_t world_size,
   return reader.machine({.world_size = world_size});
 }
 
-}  // namespace meshinfo
+}  // namespace rankmesh::meshinfo

@@ -11,11 +11,11 @@
 #include "job.hpp"
 #include "machine/read_machine.hpp"
 
-namespace meshinfo {
+namespace rankmesh::meshinfo {
 
 struct MachineArguments {
   std::vector<std::string> sources;  // FILE, FORMAT:FILE or slurm
-  rankmesh::MachineNumbers numbers;
+  MachineNumbers numbers;
 
   void add_to(CLI::App& command);
   // Whether the user describes a machine.
@@ -23,12 +23,11 @@ struct MachineArguments {
   // Returns the machine for the world size, or nothing if it is not described. In a job, the hosts
   // are those of the job.
   // @throws SpecError or UsageError if the description is wrong.
-  [[nodiscard]] std::optional<rankmesh::Machine> machine(
-      std::int64_t world_size, const rankmesh::report::LiveFacts* live = nullptr) const;
+  [[nodiscard]] std::optional<Machine> machine(std::int64_t world_size,
+                                               const report::LiveFacts* live = nullptr) const;
   // Returns the machine, or in a job the nodes of the job if the user describes nothing.
   // @throws UsageError if there is neither.
-  [[nodiscard]] rankmesh::Machine require(std::int64_t world_size,
-                                          const rankmesh::report::LiveFacts* live) const;
+  [[nodiscard]] Machine require(std::int64_t world_size, const report::LiveFacts* live) const;
 };
 
-}  // namespace meshinfo
+}  // namespace rankmesh::meshinfo

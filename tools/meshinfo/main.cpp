@@ -19,7 +19,7 @@
 #include "report/write.hpp"
 #include "terminal.hpp"
 
-namespace meshinfo {
+namespace rankmesh::meshinfo {
 namespace {
 
 constexpr const char* notes_of_meshinfo =
@@ -54,10 +54,9 @@ int print_help(const CLI::App& command) {
   if (!is_printing_rank()) return ok;
   const OutputOptions options;
   Output output{""};
-  rankmesh::report::write(
-      help_of(model_of(command)), rankmesh::report::Format::text,
-      [&](std::string_view text) { output.write(text); },
-      {options.colour(), terminal_columns(Stream::output).value_or(usual_width)});
+  report::write(help_of(model_of(command)), report::Format::text,
+                [&](std::string_view text) { output.write(text); },
+                {options.colour(), terminal_columns(Stream::output).value_or(usual_width)});
   output.finish();
   return ok;
 }
@@ -80,11 +79,10 @@ int fail(const std::exception& error) {
     std::this_thread::sleep_for(std::chrono::seconds{1});
     return wrong_usage;
   }
-  const auto* own = dynamic_cast<const rankmesh::Error*>(&error);
+  const auto* own = dynamic_cast<const Error*>(&error);
   std::string message = own != nullptr ? own->message() : error.what();
   // A disagreement lists its variants on lines of their own.
-  if (dynamic_cast<const rankmesh::MismatchError*>(&error) == nullptr)
-    message = on_one_line(message);
+  if (dynamic_cast<const MismatchError*>(&error) == nullptr) message = on_one_line(message);
   const std::string hint = own != nullptr ? on_one_line(own->hint()) : "";
   std::fputs(fmt::format("meshinfo: {}\n", message).c_str(), stderr);
   if (!hint.empty()) std::fputs(fmt::format("  hint: {}\n", hint).c_str(), stderr);
@@ -92,10 +90,10 @@ int fail(const std::exception& error) {
 }
 
 }  // namespace
-}  // namespace meshinfo
+}  // namespace rankmesh::meshinfo
 
 int main(int argc, char** argv) {
-  using namespace meshinfo;
+  using namespace rankmesh::meshinfo;
   std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is seen as EPIPE and is no error
   Program program;
   CLI::App app{"prints, explains and checks how a parallel layout maps to ranks", "meshinfo"};

@@ -14,7 +14,7 @@
 #include "output.hpp"
 #include "rankmesh/version.hpp"
 
-namespace meshinfo {
+namespace rankmesh::meshinfo {
 namespace {
 
 // A backslash, a hyphen that is typed and a dot at the begin of a line have meanings in roff.
@@ -117,8 +117,8 @@ std::string manual_page(const CommandModel& command) {
       ".TH {} 1 {} \"rankmesh {}\" \"rankmesh\"\n"
       ".SH NAME\n{} \\- {}\n"
       ".SH SYNOPSIS\n\\fB{}\\fR {}\n",
-      upper(escaped(page)), date_text(), rankmesh::version_string(), escaped(page),
-      escaped(command.summary), escaped(command.name), escaped(arguments_of(command)));
+      upper(escaped(page)), date_text(), version_string(), escaped(page), escaped(command.summary),
+      escaped(command.name), escaped(arguments_of(command)));
   const auto add = [&](const char* title, const std::string& section) {
     if (!section.empty()) text += fmt::format(".SH {}\n{}", title, section);
   };
@@ -150,4 +150,4 @@ void add_manual_pages(CLI::App& app) {
   command->callback([&app, folder] { write_pages(model_of(app), *folder); });
 }
 
-}  // namespace meshinfo
+}  // namespace rankmesh::meshinfo

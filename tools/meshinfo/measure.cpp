@@ -8,29 +8,19 @@
 #include <type_traits>
 
 #include "rankmesh/base/narrow_float.hpp"
-#include "rankmesh/mpi/error.hpp"
 
-namespace meshinfo {
-
-using rankmesh::Extent;
-using rankmesh::GroupCoordinator;
-using rankmesh::InPlace;
-using rankmesh::MemoryKind;
-using rankmesh::Operation;
-using rankmesh::RankInGroup;
-using rankmesh::ReduceOp;
-using rankmesh::StreamRef;
+namespace rankmesh::meshinfo {
 
 CaseSize size_of(const BenchCase& work, std::int64_t group_size) {
   if (!has_data(work.operation)) return {0, 0};
-  const auto width = static_cast<std::int64_t>(rankmesh::size_of(work.type));
+  const auto width = static_cast<std::int64_t>(size_of(work.type));
   const std::int64_t blocks = has_v_form(work.operation) ? group_size : 1;
   const std::int64_t count = std::max<std::int64_t>(1, work.bytes / (width * blocks));
   return {count, count * blocks * width};
 }
 
 bool has_form(const BenchCase& work, bool in_place) {
-  const rankmesh::OperationFacts& facts = facts_of(work.operation);
+  const OperationFacts& facts = facts_of(work.operation);
   if (facts.in == Extent::none) return in_place == (facts.out != Extent::none);
   if (!in_place) return true;
   if (facts.in_place == InPlace::block_of_input_on_device) return work.memory == MemoryKind::device;
@@ -40,7 +30,7 @@ bool has_form(const BenchCase& work, bool in_place) {
 
 Operands operands_of(const BenchCase& work, bool in_place, std::int64_t rank_in_group,
                      std::int64_t group_size) {
-  const rankmesh::OperationFacts& facts = facts_of(work.operation);
+  const OperationFacts& facts = facts_of(work.operation);
   const std::int64_t count = size_of(work, group_size).count;
   const auto elements = [&](Extent extent) {
     return extent == Extent::none ? 0 : extent == Extent::block ? count : count * group_size;
@@ -113,7 +103,7 @@ bool is_close(T found, double wanted) {
 
 }  // namespace
 
-void store_input(rankmesh::DataType type, std::byte* to, std::int64_t count, std::int64_t member) {
+void store_input(DataType type, std::byte* to, std::int64_t count, std::int64_t member) {
   visit(type, [&]<class T>(std::type_identity<T>) {
     for (std::int64_t i = 0; i < count; ++i) {
       const T stored{static_cast<T>(static_cast<float>(value(member, i)))};
@@ -178,8 +168,7 @@ Measure::Measure(GroupCoordinator* group, std::int64_t group_size, std::int64_t 
   const auto bytes = static_cast<std::size_t>(std::max(most_bytes, group_size * 8));
   for (int i = 0; i < 2; ++i) {
     host_[i].resize(bytes);
-    if (memory == MemoryKind::device)
-      device_[i] = rankmesh::device::DeviceBuffer<std::uint8_t>{bytes};
+    if (memory == MemoryKind::device) device_[i] = device::DeviceBuffer<std::uint8_t>{bytes};
   }
 }
 
@@ -203,8 +192,7 @@ void Measure::run(const BenchCase& work, bool in_place, std::int64_t times) {
     if (kind_ == MemoryKind::host)
       repeat(std::span<const T>{input, in_count}, std::span<T>{output, out_count});
     else
-      repeat(rankmesh::DeviceSpan<const T>{input, in_count},
-             rankmesh::DeviceSpan<T>{output, out_count});
+      repeat(DeviceSpan<const T>{input, in_count}, DeviceSpan<T>{output, out_count});
   });
   if (kind_ == MemoryKind::device) group_->wait(stream_);
 }
@@ -219,25 +207,18 @@ double Measure::time(const BenchCase& work, bool in_place, std::int64_t warm_up,
     run(work, in_place, repeats);
     seconds = (MPI_Wtime() - begin) / static_cast<double>(repeats);
   }
-  double longest = 0;
-  rankmesh::mpi::check(MPI_Allreduce(&seconds, &longest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD),
-                       "MPI_Allreduce");
-  return longest;
+  return over_all_ranks(seconds, MPI_MAX);
 }
 
 std::int64_t Measure::wrong(const BenchCase& work, bool in_place) {
   const bool has_results = group_ != nullptr && has_data(work.operation);
-  const std::int64_t here = has_results ? wrong_here(work, in_place) : 0;
-  std::int64_t all = 0;
-  rankmesh::mpi::check(MPI_Allreduce(&here, &all, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD),
-                       "MPI_Allreduce");
-  return all;
+  return over_all_ranks(has_results ? wrong_here(work, in_place) : 0, MPI_SUM);
 }
 
 std::int64_t Measure::wrong_here(const BenchCase& work, bool in_place) {
   const std::int64_t self = group_->rank_in_group().value();
   const auto [in, out] = operands_of(work, in_place, self, group_size_);
-  const auto width = static_cast<std::int64_t>(rankmesh::size_of(work.type));
+  const auto width = static_cast<std::int64_t>(size_of(work.type));
   // All other bytes are zero, which is never a result.
   for (auto& bytes : host_) std::ranges::fill(bytes, std::byte{0});
   const Part& input = work.operation == Operation::broadcast ? out : in;
@@ -254,4 +235,4 @@ std::int64_t Measure::wrong_here(const BenchCase& work, bool in_place) {
                      out.count, self, group_size_);
 }
 
-}  // namespace meshinfo
+}  // namespace rankmesh::meshinfo

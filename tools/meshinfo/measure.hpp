@@ -7,17 +7,29 @@
 #include <vector>
 
 #include "rankmesh/device/device_buffer.hpp"
+#include "rankmesh/mpi/datatype.hpp"
+#include "rankmesh/mpi/error.hpp"
 #include "rankmesh/rankmesh.hpp"
 
-namespace meshinfo {
+namespace rankmesh::meshinfo {
+
+// Combines a number of all ranks. Collective over the world.
+template <class T>
+T over_all_ranks(T value, MPI_Op op) {
+  T result{};
+  mpi::check(
+      MPI_Allreduce(&value, &result, 1, mpi::native(DataTypeOf<T>::value), op, MPI_COMM_WORLD),
+      "MPI_Allreduce");
+  return result;
+}
 
 // One measurement: an operation on so many bytes, the memory that each rank's call uses, the values
 // that it carries, and the check of its results.
 struct BenchCase {
-  rankmesh::Operation operation = rankmesh::Operation::all_reduce;
-  rankmesh::DataType type = rankmesh::DataType::float32;
-  rankmesh::ReduceOp reduction = rankmesh::ReduceOp::sum;
-  rankmesh::MemoryKind memory = rankmesh::MemoryKind::host;
+  Operation operation = Operation::all_reduce;
+  DataType type = DataType::float32;
+  ReduceOp reduction = ReduceOp::sum;
+  MemoryKind memory = MemoryKind::host;
   std::int64_t bytes = 8;  // of a rank's larger buffer; rounded to whole blocks
   std::int64_t root = 0;
 };
@@ -44,7 +56,7 @@ Operands operands_of(const BenchCase& work, bool in_place, std::int64_t rank_in_
                      std::int64_t group_size);
 
 // Stores the values that a member contributes.
-void store_input(rankmesh::DataType type, std::byte* to, std::int64_t count, std::int64_t member);
+void store_input(DataType type, std::byte* to, std::int64_t count, std::int64_t member);
 
 // Returns how many elements of a rank's result differ from a plain computation. Averages and half
 // types may be rounded.
@@ -56,8 +68,8 @@ class Measure {
  public:
   // `group` is null on ranks that have no group of this name. These ranks take part only in the
   // reductions.
-  Measure(rankmesh::GroupCoordinator* group, std::int64_t group_size, std::int64_t most_bytes,
-          rankmesh::MemoryKind memory);
+  Measure(GroupCoordinator* group, std::int64_t group_size, std::int64_t most_bytes,
+          MemoryKind memory);
 
   // Returns seconds per call, the longest of all ranks. Collective over the world.
   double time(const BenchCase& work, bool in_place, std::int64_t warm_up, std::int64_t repeats);
@@ -69,12 +81,12 @@ class Measure {
   [[nodiscard]] std::int64_t wrong_here(const BenchCase& work, bool in_place);
   [[nodiscard]] std::byte* memory(const Part& part, std::size_t width);
 
-  rankmesh::GroupCoordinator* group_;
+  GroupCoordinator* group_;
   std::int64_t group_size_;
-  rankmesh::MemoryKind kind_;
-  rankmesh::StreamRef stream_{};  // of device memory
+  MemoryKind kind_;
+  StreamRef stream_{};  // of device memory
   std::vector<std::byte> host_[2];
-  rankmesh::device::DeviceBuffer<std::uint8_t> device_[2];
+  device::DeviceBuffer<std::uint8_t> device_[2];
 };
 
-}  // namespace meshinfo
+}  // namespace rankmesh::meshinfo

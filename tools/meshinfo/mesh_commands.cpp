@@ -13,11 +13,9 @@
 #include "rankmesh/spec/routes.hpp"
 #include "report/reports.hpp"
 
-namespace meshinfo {
+namespace rankmesh::meshinfo {
 namespace {
 
-namespace report = rankmesh::report;
-using rankmesh::MeshPlan;
 using report::NamedFamily;
 
 struct ShowOptions : ReportOptions {
@@ -43,13 +41,13 @@ struct WordOptions : ReportOptions {
 };
 
 // Reads ranks and ranges of ranks: 3, 40-43, 0-56:8, 1,2.
-std::vector<rankmesh::Rank> read_ranks(const std::vector<std::string>& words) {
+std::vector<Rank> read_ranks(const std::vector<std::string>& words) {
   constexpr std::int64_t most = 65536;
-  std::vector<rankmesh::Rank> ranks;
+  std::vector<Rank> ranks;
   for (const std::string& word : words) {
     try {
-      rankmesh::RankSet::parse(word, most).for_each([&](rankmesh::Rank r) { ranks.push_back(r); });
-    } catch (const rankmesh::Error& error) {
+      RankSet::parse(word, most).for_each([&](Rank r) { ranks.push_back(r); });
+    } catch (const Error& error) {
       throw UsageError{fmt::format("R must be a rank or a range of ranks, got '{}'", word),
                        "write 3, 40-43 or 0-56:8; meshinfo groups lists all ranks"};
     }
@@ -60,7 +58,7 @@ std::vector<rankmesh::Rank> read_ranks(const std::vector<std::string>& words) {
 
 int rank(WordOptions& options, Job& job) {
   sort_words(options.mesh, options.words);
-  const std::vector<rankmesh::Rank> ranks = read_ranks(options.words);
+  const std::vector<Rank> ranks = read_ranks(options.words);
   const auto open = inspect(job, options.mesh);
   if (!open) return ok;
   const auto machine = options.machine.machine(open->plan.world_size(), open->live());
@@ -76,7 +74,7 @@ std::optional<std::int64_t> group_of(const std::string& word, std::string& name)
   const auto colon = word.rfind(':');
   name = word.substr(0, colon);
   if (colon == std::string::npos) return std::nullopt;
-  if (const auto number = rankmesh::detail::parse_number(word.substr(colon + 1))) return number;
+  if (const auto number = detail::parse_number(word.substr(colon + 1))) return number;
   throw UsageError{fmt::format("GROUP must be a name, or a name with a number, got '{}'", word),
                    "write tp or tp:3"};
 }
@@ -155,25 +153,18 @@ struct DiffOptions : ReportOptions {
 int diff(const DiffOptions& options, const Job& job) {
   if (!job.prints()) return ok;
   const auto plan_of = [&](const std::string& mesh) {
-    const auto spec = rankmesh::MeshSpec::parse(mesh);
+    const auto spec = MeshSpec::parse(mesh);
     return spec.plan(spec.world_size() ? std::nullopt : options.mesh.world_size);
   };
   const MeshPlan a = plan_of(options.a), b = plan_of(options.b);
-  const rankmesh::PlanDiff difference = rankmesh::diff(a, b);
+  const PlanDiff difference = rankmesh::diff(a, b);
   const auto machine = options.machine.machine(std::max(a.world_size(), b.world_size()));
   print(report::diff(difference, a, b, options.a, options.b, pointer_to(machine)), options.output);
   return difference.is_empty() ? ok : check_failed;
 }
 
-struct ExplainOptions {
+struct ExplainOptions : ReportOptions {
   std::int64_t rank = 0;
-  MeshArguments mesh;
-  OutputOptions output;
-
-  void add_to(CLI::App& command) {
-    mesh.add_to(command);
-    output.add_to(command);
-  }
 };
 
 int explain_rank(const ExplainOptions& options, Job& job) {
@@ -182,25 +173,19 @@ int explain_rank(const ExplainOptions& options, Job& job) {
   return ok;
 }
 
-int explain_order(const ExplainOptions& options, Job& job) {
+int explain_order(const ReportOptions& options, Job& job) {
   const MeshPlan plan = job.plan(options.mesh);
   if (job.prints()) print(report::explain_order(plan), options.output);
   return ok;
 }
 
-struct RoutesOptions {
-  MeshArguments mesh;
-  OutputOptions output;
-  std::string devices = "auto";
-};
-
-int routes(const RoutesOptions& options, Job& job) {
-  const rankmesh::MeshSpec spec = options.mesh.spec();
+int routes(const ShowOptions& options, Job& job) {
+  const MeshSpec spec = options.mesh.spec();
   OpenMesh open = job.open(options.mesh, options.devices);
   std::optional<Document> document;
   if (job.prints()) {
     const auto live = open.routes();  // coordinators answer as long as the mesh is open
-    document = report::routes(open.plan, rankmesh::routes_of(spec, open.plan), pointer_to(live));
+    document = report::routes(open.plan, routes_of(spec, open.plan), pointer_to(live));
   }
   open.close();
   if (document) print(*document, options.output);
@@ -316,15 +301,17 @@ void add_explain(CLI::App& app, Program& program) {
   auto [of_rank, rank_options] = add_command<ExplainOptions>(
       *both, program, "rank", "coordinates and groups of one rank, step by step", explain_rank);
   add_number(of_rank, "R", "the rank", rank_options.rank)->required();
-  rank_options.add_to(of_rank);
-  auto [of_order, order_options] = add_command<ExplainOptions>(
+  rank_options.mesh.add_to(of_rank);
+  rank_options.output.add_to(of_rank);
+  auto [of_order, order_options] = add_command<ReportOptions>(
       *both, program, "order", "which dimension varies fastest, and which ranks are neighbours",
       explain_order);
-  order_options.add_to(of_order);
+  order_options.mesh.add_to(of_order);
+  order_options.output.add_to(of_order);
 }
 
 void add_routes(CLI::App& app, Program& program) {
-  auto [command, options] = add_command<RoutesOptions>(
+  auto [command, options] = add_command<ShowOptions>(
       app, program, "routes", "which transport carries which operation, and by which rule", routes);
   options.mesh.add_to(command);
   options.output.add_to(command);
@@ -341,4 +328,4 @@ void add_convert(CLI::App& app, Program& program) {
   add_word(command, "-o,--output", options.path, "FILE", "write to a file; - is standard output");
 }
 
-}  // namespace meshinfo
+}  // namespace rankmesh::meshinfo

@@ -6,7 +6,7 @@
 
 #include "job.hpp"
 
-namespace meshinfo {
+namespace rankmesh::meshinfo {
 
 // Exit statuses.
 inline constexpr int ok = 0;
@@ -27,4 +27,4 @@ AddCommand add_bench, add_trace, add_doctor, add_tune, add_check, add_estimate, 
     add_search;
 AddCommand add_shrink, add_transfer, add_convert, add_presets, add_version;
 
-}  // namespace meshinfo
+}  // namespace rankmesh::meshinfo

@@ -6,10 +6,10 @@
 #include "rankmesh/rankmesh.hpp"
 #include "report/nccl_choice.hpp"
 
-namespace meshinfo {
+namespace rankmesh::meshinfo {
 namespace {
 
-using rankmesh::report::NcclChoice;
+using report::NcclChoice;
 
 // Keeps the lines of a log from which the choice is read, each kind of connection once.
 std::string lines_of(const NcclChoice& choice) {
@@ -33,12 +33,11 @@ void gather_nccl_choices(OpenMesh& open, const NcclLog& log) {
   if (open.mesh == nullptr || !open.mesh->device()) return;
   std::vector<NcclChoice> choices;
   bool is_known = false;
-  for (const std::string& text :
-       gather_texts(lines_of(rankmesh::report::read_nccl_log(log.text())))) {
-    choices.push_back(rankmesh::report::read_nccl_log(text));
+  for (const std::string& text : gather_texts(lines_of(report::read_nccl_log(log.text())))) {
+    choices.push_back(report::read_nccl_log(text));
     is_known = is_known || !(choices.back() == NcclChoice{});
   }
   if (is_known) open.facts->nccl = std::move(choices);
 }
 
-}  // namespace meshinfo
+}  // namespace rankmesh::meshinfo

@@ -7,7 +7,7 @@
 #include <iterator>
 #include <system_error>
 
-namespace meshinfo {
+namespace rankmesh::meshinfo {
 
 NcclLog::NcclLog(bool is_wanted) {
   for (const char* name : {"NCCL_DEBUG", "NCCL_DEBUG_FILE", "NCCL_DEBUG_SUBSYS"})
@@ -36,4 +36,4 @@ std::string NcclLog::text() const {
   return {std::istreambuf_iterator<char>{file}, {}};
 }
 
-}  // namespace meshinfo
+}  // namespace rankmesh::meshinfo

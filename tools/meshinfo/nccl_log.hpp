@@ -6,7 +6,7 @@
 
 #include "job.hpp"
 
-namespace meshinfo {
+namespace rankmesh::meshinfo {
 
 // Makes NCCL write its log to a temporary file, unless the user has asked for a log. The variables
 // of NCCL are set from the constructor on; the destructor removes the file and its folder.
@@ -28,4 +28,4 @@ class NcclLog {
 // of a job or without devices.
 void gather_nccl_choices(OpenMesh& open, const NcclLog& log);
 
-}  // namespace meshinfo
+}  // namespace rankmesh::meshinfo

@@ -13,15 +13,14 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
-#include "launcher.hpp"
 #include "rankmesh/base/error.hpp"
+#include "rankmesh/base/launcher.hpp"
 #include "report/document.hpp"
 #include "terminal.hpp"
 
-namespace meshinfo {
+namespace rankmesh::meshinfo {
 
-using rankmesh::UsageError;
-using rankmesh::report::Format;
+using report::Format;
 
 void OutputOptions::add_to(CLI::App& command, const std::vector<std::string>& more,
                            const std::string& path_description, const std::string& flags) {
@@ -147,18 +146,18 @@ void write_file(const std::string& path, std::string_view text) {
   output.finish();
 }
 
-void print(const rankmesh::report::Document& document, const OutputOptions& options, Output& output,
+void print(const report::Document& document, const OutputOptions& options, Output& output,
            std::size_t usual_width) {
   Progress progress{!options.is_on_terminal()};
   std::int64_t written = 0;
   const auto write = [&](std::string_view text) {
     output.write(text);
-    written += static_cast<std::int64_t>(text.size());
+    written += std::ssize(text);
     if (progress.seconds() >= long_time)
       progress.show(fmt::format("{} written", bytes_text(written)));
   };
-  rankmesh::report::write(document, options.chosen_format(), write,
-                          {options.colour(), options.width(usual_width)});
+  report::write(document, options.chosen_format(), write,
+                {options.colour(), options.width(usual_width)});
   output.finish();
   if (progress.seconds() >= long_time)
     progress.finish(fmt::format("{} written to {} in {}", bytes_text(written),
@@ -166,10 +165,10 @@ void print(const rankmesh::report::Document& document, const OutputOptions& opti
                                 duration_text(progress.seconds())));
 }
 
-void print(const rankmesh::report::Document& document, const OutputOptions& options,
+void print(const report::Document& document, const OutputOptions& options,
            std::size_t usual_width) {
   Output output{options.path};
   print(document, options, output, usual_width);
 }
 
-}  // namespace meshinfo
+}  // namespace rankmesh::meshinfo

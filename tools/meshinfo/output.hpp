@@ -12,7 +12,7 @@
 
 #include "report/write.hpp"
 
-namespace meshinfo {
+namespace rankmesh::meshinfo {
 
 struct OutputOptions {
   std::string format{};  // empty: by the file's extension, else text
@@ -33,7 +33,7 @@ struct OutputOptions {
   // Adds --json and --csv. The options must live as long as the command.
   void add_short_formats_to(CLI::App& command);
   // @throws UsageError if the extension is unknown.
-  [[nodiscard]] rankmesh::report::Format chosen_format() const;
+  [[nodiscard]] report::Format chosen_format() const;
   // Colour goes to a terminal only, and never if NO_COLOR is set.
   [[nodiscard]] bool colour() const;
   // Whether the output goes to the terminal of the user.
@@ -70,9 +70,9 @@ void write_file(const std::string& path, std::string_view text);
 // Writes the document in the chosen form. If this takes more than a second, the amount is shown on
 // the user's terminal, unless the output goes there.
 // @param usual_width  the width of texts that no terminal shows.
-void print(const rankmesh::report::Document& document, const OutputOptions& options,
+void print(const report::Document& document, const OutputOptions& options,
            std::size_t usual_width = SIZE_MAX);
-void print(const rankmesh::report::Document& document, const OutputOptions& options, Output& output,
+void print(const report::Document& document, const OutputOptions& options, Output& output,
            std::size_t usual_width = SIZE_MAX);
 
-}  // namespace meshinfo
+}  // namespace rankmesh::meshinfo

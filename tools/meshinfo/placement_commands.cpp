@@ -14,14 +14,8 @@
 #include "report/reports.hpp"
 #include "traffic.hpp"
 
-namespace meshinfo {
+namespace rankmesh::meshinfo {
 namespace {
-
-namespace report = rankmesh::report;
-using rankmesh::Machine;
-using rankmesh::PlacementFinding;
-using rankmesh::Severity;
-using rankmesh::ShrinkPolicy;
 
 struct CheckOptions : ReportOptions {
   std::string fail_on = "warning";
@@ -31,7 +25,7 @@ struct CheckOptions : ReportOptions {
 int check(const CheckOptions& options, Job& job) {
   const auto open = inspect(job, options.mesh);
   if (!open) return ok;
-  const rankmesh::MeshSpec spec = options.mesh.spec();
+  const MeshSpec spec = options.mesh.spec();
   const Machine machine = options.machine.require(open->plan.world_size(), open->live());
   std::vector<PlacementFinding> findings;
   const auto add = [&](const char* id, auto&& rule) {
@@ -40,11 +34,11 @@ int check(const CheckOptions& options, Job& job) {
     findings.insert(findings.end(), found.begin(), found.end());
   };
   if (!spec.same_as().empty())
-    add("preset-mismatch", [&] { return rankmesh::check_claim(open->plan, spec.same_as()); });
-  add(nullptr, [&] { return rankmesh::check_placement(open->plan, machine, spec.silenced()); });
-  add("plan-sends-less", [&] { return rankmesh::check_alternatives(open->plan, machine); });
+    add("preset-mismatch", [&] { return check_claim(open->plan, spec.same_as()); });
+  add(nullptr, [&] { return check_placement(open->plan, machine, spec.silenced()); });
+  add("plan-sends-less", [&] { return check_alternatives(open->plan, machine); });
   if (options.any_node_lost)
-    add("node-loss-fatal", [&] { return rankmesh::check_node_loss(open->plan, machine); });
+    add("node-loss-fatal", [&] { return check_node_loss(open->plan, machine); });
   std::ranges::stable_sort(findings, {}, &PlacementFinding::severity);
   print(report::check(open->plan, machine, findings, spec.silenced()), options.output);
   const bool fails = std::ranges::any_of(findings, [&](const PlacementFinding& finding) {
@@ -68,7 +62,7 @@ std::pair<std::size_t, double> read_speed(const std::string& text, const Machine
   const auto level = std::ranges::find(names, text.substr(0, equals));
   const auto value = equals == std::string::npos
                          ? std::nullopt
-                         : rankmesh::detail::parse_number<double>(text.substr(equals + 1));
+                         : detail::parse_number<double>(text.substr(equals + 1));
   if (level == names.end() || !value)
     throw UsageError{fmt::format("'{}' is no speed of a level of the machine", text),
                      fmt::format("write LEVEL=NUMBER; the levels are {}", fmt::join(names, ", "))};
@@ -90,7 +84,7 @@ Machine with_speeds(Machine machine, const EstimateOptions& options) {
 int estimate(const EstimateOptions& options, Job& job) {
   const auto open = inspect(job, options.mesh);
   if (!open) return ok;
-  const rankmesh::ModelFigures model = read_model(options.model);
+  const ModelFigures model = read_model(options.model);
   auto machine = options.machine.machine(open->plan.world_size(), open->live());
   if (!options.bandwidths.empty() || !options.latencies.empty())
     machine = with_speeds(options.machine.require(open->plan.world_size(), open->live()), options);
@@ -126,7 +120,7 @@ struct EmitOptions {
 int emit(const EmitOptions& options, Job& job) {
   const auto open = inspect(job, options.mesh);
   if (!open) return ok;
-  const rankmesh::EmitFormat format = rankmesh::emit_format(options.format).value();  // checked
+  const EmitFormat format = emit_format(options.format).value();  // checked
   const std::int64_t world = open->plan.world_size();
   const Machine machine = options.machine.require(world, open->live());
   std::vector<std::int64_t> slots(static_cast<std::size_t>(world));
@@ -137,9 +131,8 @@ int emit(const EmitOptions& options, Job& job) {
                 .best.slots;
   write_file(options.path, rankmesh::emit(format, machine, slots));
   if (!options.path.empty())
-    std::fputs(
-        fmt::format("use it: {}\n", rankmesh::emit_usage(format, options.path, world)).c_str(),
-        stdout);
+    std::fputs(fmt::format("use it: {}\n", emit_usage(format, options.path, world)).c_str(),
+               stdout);
   return ok;
 }
 
@@ -153,11 +146,11 @@ struct ShrinkOptions : ReportOptions {
 };
 
 int shrink(const ShrinkOptions& options, Job& job) {
-  const rankmesh::MeshPlan mesh = job.plan(options.mesh);
+  const MeshPlan mesh = job.plan(options.mesh);
   if (!job.prints()) return ok;
   const ShrinkPolicy policy = *std::ranges::find_if(
       policies, [&](ShrinkPolicy p) { return to_string(p) == options.policy; });
-  const auto lost = rankmesh::RankSet::parse(options.lost).to_vector();
+  const auto lost = RankSet::parse(options.lost).to_vector();
   const auto after = rankmesh::shrink(mesh, lost, policy, options.spares);
   const auto machine = options.machine.machine(mesh.world_size());
   print(report::shrink(mesh, policy, after, pointer_to(machine)), options.output);
@@ -219,7 +212,7 @@ void add_emit(CLI::App& app, Program& program) {
   auto [command, options] = add_command<EmitOptions>(
       app, program, "emit", "the file that makes a launcher use the assignment that plan finds",
       emit);
-  const std::vector<std::string> names = rankmesh::emit_format_names();
+  const std::vector<std::string> names = emit_format_names();
   add_word(command, "FORMAT", options.format, "FORMAT", fmt::format("{}", fmt::join(names, ", ")),
            names)
       ->required();
@@ -259,4 +252,4 @@ void add_shrink(CLI::App& app, Program& program) {
       "  meshinfo shrink dp=4,tp=8 --lost 5 --policy spare --spares 2");
 }
 
-}  // namespace meshinfo
+}  // namespace rankmesh::meshinfo

@@ -3,7 +3,6 @@
 #include <charconv>
 #include <cmath>
 #include <map>
-#include <memory>
 #include <vector>
 
 #include <fmt/format.h>
@@ -11,17 +10,13 @@
 
 #include "command.hpp"
 #include "rankmesh/base/detail/parse.hpp"
-#include "rankmesh/base/detail/read_file.hpp"
 #include "rankmesh/base/error.hpp"
 #include "report/search.hpp"
 #include "terminal.hpp"
 #include "traffic.hpp"
 
-namespace meshinfo {
+namespace rankmesh::meshinfo {
 namespace {
-
-namespace search = rankmesh::search;
-using rankmesh::UsageError;
 
 struct SearchArguments {
   std::string model;
@@ -54,12 +49,7 @@ double read_amount(const std::string& option, const std::string& text) {
   return value;
 }
 
-std::string read_text_of(const std::string& what, const std::string& path) {
-  auto text = rankmesh::detail::read_file(path);
-  if (!text)
-    throw UsageError{fmt::format("cannot read the {} '{}'", what, path), "give the path of a file"};
-  return *std::move(text);
-}
+constexpr const char* path_hint = "give the path of a file";
 
 // Takes the names of devices and the TOML files from the sources of the machine.
 search::DeviceFigures take_device(MachineArguments& machine) {
@@ -72,7 +62,7 @@ search::DeviceFigures take_device(MachineArguments& machine) {
     if (is_name || is_toml) {
       if (device) throw UsageError{"the device is given twice", "give one name or TOML file"};
       device = is_name ? search::device_figures(source)
-                       : search::parse_device(read_text_of("machine", source), source);
+                       : search::parse_device(read_input("machine", source, path_hint), source);
     } else {
       rest.push_back(source);
     }
@@ -88,8 +78,8 @@ search::DeviceFigures take_device(MachineArguments& machine) {
   return *device;
 }
 
-rankmesh::Machine machine_of(const SearchArguments& options, const MachineArguments& machine,
-                             const search::DeviceFigures& device) {
+Machine machine_of(const SearchArguments& options, const MachineArguments& machine,
+                   const search::DeviceFigures& device) {
   MachineArguments used = machine;
   const bool has_hosts = !used.sources.empty();
   if (!used.numbers.ranks_per_node && !has_hosts) used.numbers.ranks_per_node = device.per_node;
@@ -103,7 +93,7 @@ rankmesh::Machine machine_of(const SearchArguments& options, const MachineArgume
 
 std::int64_t read_number(const std::string& text, const std::string& value, bool is_zero) {
   const std::int64_t least = is_zero ? 0 : 1, most = is_zero ? 3 : 1 << 30;
-  const auto number = rankmesh::detail::parse_number(value);
+  const auto number = detail::parse_number(value);
   if (!number || *number < least || *number > most)
     throw UsageError{fmt::format("'{}' has no number from {} to {}", text, least, most),
                      is_zero ? "write zero=1" : "write a whole number, as in tp=8"};
@@ -154,7 +144,7 @@ bool is_file(const std::string& text) { return text.ends_with(".toml") || text.e
 search::SettingsRow read_row(const std::string& text, const search::RuleLimits& limits) {
   search::SettingsRow row;
   if (is_file(text))
-    row = search::parse_settings(read_text_of("settings", text), text);
+    row = search::parse_settings(read_input("settings", text, path_hint), text);
   else
     row.settings = search::settings_of_mesh(text);
   search::MeshSettings& s = row.settings;
@@ -197,20 +187,19 @@ void check_options(const SearchArguments& options) {
 void write_settings(const std::string& path, const search::MeshSettings& settings,
                     std::int64_t layers) {
   Output output{path};
-  output.write(path.ends_with(".json")
-                   ? rankmesh::report::settings_json(settings, layers).dump(2) + "\n"
-                   : "# by meshinfo search\n" + to_toml(settings, layers));
+  output.write(path.ends_with(".json") ? report::settings_json(settings, layers).dump(2) + "\n"
+                                       : "# by meshinfo search\n" + to_toml(settings, layers));
   output.finish();
 }
 
-rankmesh::ModelFigures model_for(const SearchArguments& options) {
-  rankmesh::ModelFigures model = read_model(options.model);
+ModelFigures model_for(const SearchArguments& options) {
+  ModelFigures model = read_model(options.model);
   if (options.sequence) model.sequence = *options.sequence;
   if (model.sequence < 1) throw UsageError{"--sequence must be 1 or more", "give its tokens"};
   return model;
 }
 
-std::int64_t batch_of(const SearchArguments& options, const rankmesh::ModelFigures& model) {
+std::int64_t batch_of(const SearchArguments& options, const ModelFigures& model) {
   const double tokens = read_amount("--tokens-per-step", options.tokens);
   const auto sequence = static_cast<double>(model.sequence);
   const auto batch = static_cast<std::int64_t>(tokens / sequence + 0.5);
@@ -227,10 +216,10 @@ int run_search(const SearchArguments& options, Job& job) {
   if (!job.prints()) return ok;
   check_options(options);
   MachineArguments machine = options.machine;
-  const rankmesh::ModelFigures model = model_for(options);
+  const ModelFigures model = model_for(options);
   search::DeviceFigures device = take_device(machine);
   if (!options.memory.empty()) device.memory = read_amount("--memory", options.memory);
-  const rankmesh::Machine tree = machine_of(options, machine, device);
+  const Machine tree = machine_of(options, machine, device);
   search::Software software = search::software(options.software, options.precision);
   software.has_flash_attention = !options.has_scores;
   search::CostModel cost{model, device, tree, software, {}};
@@ -253,7 +242,7 @@ int run_search(const SearchArguments& options, Job& job) {
     if (whole.seconds() > 1) progress->show_step(done, total, "meshes");
   };
   const auto result = search::search(cost, search_options);
-  rankmesh::report::SearchReport report{cost, search_options, result};
+  report::SearchReport report{cost, search_options, result};
   report.rows = static_cast<std::size_t>(options.rows);
   report.is_calibrated = !options.row.empty();
   if (!options.compared.empty()) {
@@ -266,7 +255,7 @@ int run_search(const SearchArguments& options, Job& job) {
   if (!options.settings.empty() && !result.candidates.empty())
     write_settings(options.settings, grouped(result.candidates, 1).front().candidate.settings,
                    model.layers);
-  print(rankmesh::report::search(report), options.output, 80);
+  print(report::search(report), options.output, 80);
   return result.candidates.empty() ? check_failed : ok;
 }
 
@@ -311,4 +300,4 @@ void add_search(CLI::App& app, Program& program) {
       "--tokens-per-step 4Mi --compare pp=4,dp=8,tp=8");
 }
 
-}  // namespace meshinfo
+}  // namespace rankmesh::meshinfo

@@ -25,13 +25,13 @@
 
 extern char** environ;
 
-namespace meshinfo {
+namespace rankmesh::meshinfo {
 namespace {
 
 constexpr std::size_t most_lines = 3;
 
-using rankmesh::record::CallSite;
-using rankmesh::record::Record;
+using record::CallSite;
+using record::Record;
 
 // A function that contains an address, and the line. A function that was inlined there comes first.
 struct Function {
@@ -173,9 +173,9 @@ void find_source_lines(Records& records) {
     if (site == nullptr) continue;
     for (const std::string& line : lines_of(record, *site, functions)) {
       if (record.last_lines.size() == most_lines) break;
-      record.last_lines.push_back(rankmesh::record::detail::printable(line));
+      record.last_lines.push_back(record::detail::printable(line));
     }
   }
 }
 
-}  // namespace meshinfo
+}  // namespace rankmesh::meshinfo

@@ -4,11 +4,11 @@
 
 #include "trace.hpp"
 
-namespace meshinfo {
+namespace rankmesh::meshinfo {
 
 // Finds the lines of the program that made the last calls, and those that called their functions,
 // where the records have these places. A line is `FILE:LINE`. Without debugging information it is
 // `FUNCTION (FILE+OFFSET)`, and without symbols or addr2line, `FILE+OFFSET`.
 void find_source_lines(Records& records);
 
-}  // namespace meshinfo
+}  // namespace rankmesh::meshinfo

@@ -16,14 +16,13 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
-#include <string>
 #include <string_view>
 
 #include <fmt/format.h>
 
-#include "launcher.hpp"
+#include "rankmesh/base/launcher.hpp"
 
-namespace meshinfo {
+namespace rankmesh::meshinfo {
 namespace {
 
 constexpr std::size_t usual_columns = 80;
@@ -203,4 +202,4 @@ std::string bytes_text(std::int64_t bytes) {
                                       : fmt::format("{:.1f} {}", amount, units[unit]);
 }
 
-}  // namespace meshinfo
+}  // namespace rankmesh::meshinfo

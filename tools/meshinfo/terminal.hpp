@@ -9,7 +9,7 @@
 #include <optional>
 #include <string>
 
-namespace meshinfo {
+namespace rankmesh::meshinfo {
 
 // The standard streams of the user.
 enum class Stream { output = 1, error = 2 };
@@ -59,4 +59,4 @@ void remove_if_interrupted(const std::string& path);
 // Clears the line of the terminal that shows progress if a signal ends the process.
 void clear_line_if_interrupted(bool clears);
 
-}  // namespace meshinfo
+}  // namespace rankmesh::meshinfo

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <memory>
 #include <system_error>
 
 #include <fmt/format.h>
@@ -17,11 +16,9 @@
 #include "report/timeline.hpp"
 #include "source_lines.hpp"
 
-namespace meshinfo {
+namespace rankmesh::meshinfo {
 
-using rankmesh::UsageError;
-using rankmesh::record::Finding;
-namespace record = rankmesh::record;
+using record::Finding;
 
 void report_remark(const std::string& remark) {
   std::fputs(fmt::format("meshinfo: {}\n", remark).c_str(), stderr);
@@ -94,9 +91,9 @@ void write_timeline(const std::vector<Records>& meshes, const record::Diagnosis&
   Output output{path};
   const auto write = [&](std::string_view text) { output.write(text); };
   if (path.ends_with(page_ending))
-    rankmesh::report::write_html(write, aligned, sentences);
+    report::write_html(write, aligned, sentences);
   else
-    rankmesh::report::write_trace_events(write, aligned);
+    report::write_trace_events(write, aligned);
   output.finish();
 }
 
@@ -118,7 +115,7 @@ int print_trace(const TraceOptions& options) {
     if (std::ranges::any_of(diagnoses.back().findings, is_trouble)) has_trouble = true;
   }
   if (!timeline.empty()) write_timeline(meshes, diagnoses.front(), timeline);
-  print(rankmesh::report::trace(meshes, diagnoses), output);
+  print(report::trace(meshes, diagnoses), output);
   return has_trouble ? check_failed : ok;
 }
 
@@ -186,4 +183,4 @@ void add_trace(CLI::App& app, Program& program) {
   options.output.add_short_formats_to(command);
 }
 
-}  // namespace meshinfo
+}  // namespace rankmesh::meshinfo

@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -13,7 +12,7 @@
 #include "rankmesh/record/record.hpp"
 #include "record/diagnosis.hpp"
 
-namespace meshinfo {
+namespace rankmesh::meshinfo {
 
 struct TraceOptions {
   const CLI::App* command = nullptr;  // that the options belong to
@@ -24,11 +23,11 @@ struct TraceOptions {
   OutputOptions output{};
 };
 
-using Records = std::vector<rankmesh::record::Record>;
+using Records = std::vector<record::Record>;
 
 // Returns the sources that the target names.
 // @throws UsageError  There are none.
-std::vector<rankmesh::record::Source> sources_of(const std::string& target);
+std::vector<record::Source> sources_of(const std::string& target);
 // Reads the records that the options choose. What cannot be read is reported to standard error.
 // @throws UsageError, DataError  There are none.
 Records read_records(const TraceOptions& options);
@@ -43,4 +42,4 @@ void collect(const TraceOptions& options, Job& job);
 // Reports to standard error what could not be read.
 void report_remark(const std::string& remark);
 
-}  // namespace meshinfo
+}  // namespace rankmesh::meshinfo

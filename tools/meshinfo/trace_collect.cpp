@@ -14,12 +14,10 @@
 #include "rankmesh/record/read.hpp"
 #include "trace.hpp"
 
-namespace meshinfo {
+namespace rankmesh::meshinfo {
 namespace {
 
 namespace fs = std::filesystem;
-namespace record = rankmesh::record;
-using rankmesh::UsageError;
 
 // The folder of --collect.
 class Collection {
@@ -52,7 +50,7 @@ class Collection {
                              record::format::file_ending),
                  copy);
       ++size_;
-    } catch (const rankmesh::Error&) {
+    } catch (const Error&) {
       failure_ = std::current_exception();
     }
   }
@@ -82,7 +80,7 @@ std::vector<std::string> copies_of(const std::string& target) {
       const auto bytes = record::copy_observed(source);
       static_cast<void>(record::read(bytes, source.path));
       copies.emplace_back(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    } catch (const rankmesh::Error& error) {
+    } catch (const Error& error) {
       report_remark(error.message());
     }
   }
@@ -105,11 +103,11 @@ void collect(const TraceOptions& options, Job& job) {
   on_first_rank([&] { collection.emplace(options.collect); });
   const std::vector<std::string> copies = is_leader ? copies_of("") : std::vector<std::string>{};
   // One record of each node at a time, so that rank 0 never holds all of them.
-  const auto most = static_cast<std::size_t>(greatest(static_cast<std::int64_t>(copies.size())));
+  const auto most = static_cast<std::size_t>(greatest(std::ssize(copies)));
   for (std::size_t i = 0; i < most; ++i)
     for (const std::string& copy : gather_texts(i < copies.size() ? copies[i] : ""))
       if (!copy.empty()) collection->add(copy);
   on_first_rank([&] { collection->require_records(); });
 }
 
-}  // namespace meshinfo
+}  // namespace rankmesh::meshinfo

@@ -13,10 +13,8 @@
 #include "report/write.hpp"
 #include "trace.hpp"
 
-namespace meshinfo {
+namespace rankmesh::meshinfo {
 namespace {
-
-namespace record = rankmesh::record;
 
 // Running ranks relate their clocks several times per second. The job has ended if no record has
 // changed for this time, in seconds.
@@ -54,7 +52,7 @@ bool have_changed(const Records& before, const Records& now) {
 Records read_again(const TraceOptions& options) {
   try {
     return read_records(options);
-  } catch (const rankmesh::UsageError&) {
+  } catch (const UsageError&) {
     return {};
   }
 }
@@ -62,7 +60,7 @@ Records read_again(const TraceOptions& options) {
 }  // namespace
 
 void follow(const TraceOptions& options) {
-  const bool is_text = options.output.chosen_format() == rankmesh::report::Format::text;
+  const bool is_text = options.output.chosen_format() == report::Format::text;
   const bool redraws = is_text && ::isatty(STDOUT_FILENO) == 1;
   Output output{""};
   Records before = read_records(options);
@@ -78,8 +76,8 @@ void follow(const TraceOptions& options) {
       output.write("\x1b[H\x1b[J");  // to the corner, and clear the rest
     else if (is_text && !is_first)
       output.write("\n");
-    print(rankmesh::report::follow(before, now, redraws ? screen_height() - 1 : SIZE_MAX),
-          options.output, output);
+    print(report::follow(before, now, redraws ? screen_height() - 1 : SIZE_MAX), options.output,
+          output);
     before = std::move(now);
   }
   if (is_text)
@@ -87,4 +85,4 @@ void follow(const TraceOptions& options) {
   output.finish();
 }
 
-}  // namespace meshinfo
+}  // namespace rankmesh::meshinfo

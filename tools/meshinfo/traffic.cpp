@@ -9,32 +9,26 @@
 
 #include "arguments.hpp"
 #include "rankmesh/base/detail/parse.hpp"
-#include "rankmesh/base/detail/read_file.hpp"
 #include "rankmesh/base/error.hpp"
 #include "search/hugging_face.hpp"
 #include "search/model_shape.hpp"
 
-namespace meshinfo {
+namespace rankmesh::meshinfo {
 namespace {
 
-using rankmesh::FamilyTraffic;
-using rankmesh::Pattern;
-
 [[noreturn]] void refuse_volume(const std::string& text) {
-  throw rankmesh::UsageError{
-      fmt::format("'{}' is not a volume", text),
-      "write NAME=BYTES, or NAME=BYTES:PATTERN with ring, tree, all-to-all or chain"};
+  throw UsageError{fmt::format("'{}' is not a volume", text),
+                   "write NAME=BYTES, or NAME=BYTES:PATTERN with ring, tree, all-to-all or chain"};
 }
 
 FamilyTraffic read_volume(const std::string& text) {
   const std::size_t equals = text.find('=');
   if (equals == std::string::npos || equals == 0) refuse_volume(text);
   FamilyTraffic result{text.substr(0, equals), 0, Pattern::ring};
-  result.pattern = rankmesh::usual_pattern(result.name);
+  result.pattern = usual_pattern(result.name);
   const std::size_t colon = text.find(':', equals);
   // 237e9 is easier to write than its digits.
-  const auto bytes =
-      rankmesh::detail::parse_number<double>(text.substr(equals + 1, colon - equals - 1));
+  const auto bytes = detail::parse_number<double>(text.substr(equals + 1, colon - equals - 1));
   if (!bytes || !(*bytes >= 0) || *bytes > 1e17) refuse_volume(text);
   result.bytes = static_cast<std::int64_t>(*bytes);
   if (colon == std::string::npos) return result;
@@ -49,8 +43,8 @@ FamilyTraffic read_volume(const std::string& text) {
 
 // A file that has the sizes of all layers says twice how many parameters there are. Biases and
 // positions make no difference that is worth a word.
-void warn_of_contradiction(const rankmesh::ModelFigures& model, const std::string& path) {
-  const double counted = rankmesh::search::counted_parameters(model);
+void warn_of_contradiction(const ModelFigures& model, const std::string& path) {
+  const double counted = search::counted_parameters(model);
   const auto stated = static_cast<double>(model.parameters);
   if (counted == 0 || std::abs(stated - counted) <= 0.1 * counted) return;
   std::fputs(fmt::format("meshinfo: {}: `parameters` is {:.3g}, but the layers and the vocabulary "
@@ -63,14 +57,12 @@ void warn_of_contradiction(const rankmesh::ModelFigures& model, const std::strin
 
 }  // namespace
 
-rankmesh::ModelFigures read_model(const std::string& path) {
-  const auto text = rankmesh::detail::read_file(path);
-  if (!text)
-    throw rankmesh::UsageError{fmt::format("cannot read the model '{}'", path),
-                               "give a TOML file such as examples/models/llama3_405b.toml"};
-  if (text->find_first_not_of(" \t\r\n") == text->find('{'))
-    return rankmesh::search::parse_hugging_face(*text, path);
-  const auto model = rankmesh::ModelFigures::parse_toml(*text, path);
+ModelFigures read_model(const std::string& path) {
+  const std::string text =
+      read_input("model", path, "give a TOML file such as examples/models/llama3_405b.toml");
+  if (text.find_first_not_of(" \t\r\n") == text.find('{'))
+    return search::parse_hugging_face(text, path);
+  const auto model = ModelFigures::parse_toml(text, path);
   warn_of_contradiction(model, path);
   return model;
 }
@@ -84,7 +76,7 @@ void TrafficArguments::add_to(CLI::App& command) {
            "a name whose groups must not be split over nodes; may be repeated");
 }
 
-std::vector<FamilyTraffic> TrafficArguments::traffic(const rankmesh::MeshPlan& plan) const {
+std::vector<FamilyTraffic> TrafficArguments::traffic(const MeshPlan& plan) const {
   if (volumes.empty() && model.empty()) return usual_traffic(plan);
   std::vector<FamilyTraffic> result;
   if (!model.empty())
@@ -101,4 +93,4 @@ std::string TrafficArguments::unit() const {
   return volumes.empty() && model.empty() ? "relative" : "bytes";
 }
 
-}  // namespace meshinfo
+}  // namespace rankmesh::meshinfo

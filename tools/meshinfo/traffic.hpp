@@ -10,11 +10,11 @@
 #include "place/model.hpp"
 #include "rankmesh/place/arrange.hpp"
 
-namespace meshinfo {
+namespace rankmesh::meshinfo {
 
 // Reads the figures of a model from a TOML file.
 // @throws UsageError if the file cannot be read, SpecError if it is invalid.
-rankmesh::ModelFigures read_model(const std::string& path);
+ModelFigures read_model(const std::string& path);
 
 struct TrafficArguments {
   std::string model;                 // a TOML file; empty if there is none
@@ -23,9 +23,9 @@ struct TrafficArguments {
 
   void add_to(CLI::App& command);
   // @throws UsageError if a volume is not of that form.
-  [[nodiscard]] std::vector<rankmesh::FamilyTraffic> traffic(const rankmesh::MeshPlan& plan) const;
+  [[nodiscard]] std::vector<FamilyTraffic> traffic(const MeshPlan& plan) const;
   // Returns `bytes`, or `relative` if the user gives neither volumes nor a model.
   [[nodiscard]] std::string unit() const;
 };
 
-}  // namespace meshinfo
+}  // namespace rankmesh::meshinfo

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
-#include <memory>
 #include <optional>
 
 #include <fmt/format.h>
@@ -8,7 +7,6 @@
 #include "command.hpp"
 #include "launcher.hpp"
 #include "rankmesh/base/detail/parse.hpp"
-#include "rankmesh/base/detail/read_file.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/transfer/relabel.hpp"
 #include "rankmesh/transfer/tensor_list.hpp"
@@ -16,11 +14,8 @@
 #include "terminal.hpp"
 #include "transfer_run.hpp"
 
-namespace meshinfo {
+namespace rankmesh::meshinfo {
 namespace {
-
-using rankmesh::LayoutRules;
-using rankmesh::TensorTransfer;
 
 struct TransferArguments {
   std::string from, to;
@@ -33,13 +28,7 @@ struct TransferArguments {
   OutputOptions output;
 };
 
-std::string read_text(const std::string& path, const char* element) {
-  auto text = rankmesh::detail::read_file(path);
-  if (!text)
-    throw UsageError{fmt::format("cannot read the {} '{}'", element, path),
-                     "give a TOML file, see docs/redistribution.md"};
-  return *std::move(text);
-}
+constexpr const char* toml_hint = "give a TOML file, see docs/redistribution.md";
 
 // A layout file and a mesh: FILE@MESH.
 struct Side {
@@ -50,7 +39,7 @@ struct Side {
                        "with --tensors, write FILE@MESH, such as vllm.toml@tp=8"};
     std::string path = text.substr(0, at);
     while (path.ends_with(' ')) path.pop_back();
-    rules = LayoutRules::parse_toml(read_text(path, "layout"), path);
+    rules = LayoutRules::parse_toml(read_input("layout", path, toml_hint), path);
     mesh = text.substr(at + 1);
   }
   LayoutRules rules;
@@ -58,21 +47,20 @@ struct Side {
 };
 
 std::vector<TensorTransfer> read_tensors(const TransferArguments& options) {
-  using rankmesh::TensorPlacement;
   if (options.tensors.empty())
     return {{TensorPlacement::parse(options.from), TensorPlacement::parse(options.to)}};
   const Side from{options.from};
   const Side to{options.to};
-  const auto list = rankmesh::TensorList::parse_toml(read_text(options.tensors, "list of tensors"),
-                                                     options.tensors);
+  const auto list = TensorList::parse_toml(
+      read_input("list of tensors", options.tensors, toml_hint), options.tensors);
   return transfers_of(list, {from.rules, from.mesh}, {to.rules, to.mesh});
 }
 
 // Reads numbers that are separated by commas.
 std::vector<std::int64_t> read_element(const std::string& text) {
   std::vector<std::int64_t> index;
-  for (const std::string_view part : rankmesh::detail::split(text, ',')) {
-    const auto number = rankmesh::detail::parse_number(part);
+  for (const std::string_view part : detail::split(text, ',')) {
+    const auto number = detail::parse_number(part);
     if (!number)
       throw UsageError{fmt::format("'{:.40}' is not an element", text),
                        "write one index per axis, such as 3,17"};
@@ -81,7 +69,7 @@ std::vector<std::int64_t> read_element(const std::string& text) {
   return index;
 }
 
-TransferRun run(const rankmesh::TransferPlan& plan, Job& job) {
+TransferRun run(const TransferPlan& plan, Job& job) {
   if (!is_in_job())
     throw UsageError{"--run moves tensors in a job, but there is none",
                      "start it in a job: mpirun -n 4 meshinfo transfer FROM TO --run"};
@@ -91,8 +79,7 @@ TransferRun run(const rankmesh::TransferPlan& plan, Job& job) {
   return result;
 }
 
-void add_run(const TransferRun& run, std::int64_t moved_bytes,
-             rankmesh::report::Document& document) {
+void add_run(const TransferRun& run, std::int64_t moved_bytes, report::Document& document) {
   const double bandwidth = static_cast<double>(moved_bytes) / run.seconds * 1e-9;
   document.fields["run"] = {{"seconds", run.seconds}, {"first_seconds", run.first},
                             {"GB/s", bandwidth},      {"elements", run.elements},
@@ -115,18 +102,18 @@ int transfer(const TransferArguments& options, Job& job) {
     world = std::max({world, tensor.from.ranks().highest().value() + 1,
                       tensor.to.ranks().highest().value() + 1});
   const auto machine = options.machine.machine(world);
-  const rankmesh::Machine* const known = pointer_to(machine);
-  std::optional<rankmesh::Relabelling> relabelling;
+  const Machine* const known = pointer_to(machine);
+  std::optional<Relabelling> relabelling;
   if (options.is_relabelled) {
     relabelling = relabel(tensors, {.machine = known});
     tensors = relabelling->apply(tensors);
   }
-  const rankmesh::TransferPlan plan =
+  const TransferPlan plan =
       plan_transfer(std::move(tensors), known, {.fan_out = !options.is_direct});
   if (options.element.empty()) {
     const TransferRun result = options.is_run ? run(plan, job) : TransferRun{};
     if (!job.prints()) return ok;
-    auto document = rankmesh::report::transfer(plan, known, pointer_to(relabelling));
+    auto document = report::transfer(plan, known, pointer_to(relabelling));
     if (options.is_run) add_run(result, plan.volume().moved_bytes, document);
     print(document, options.output);
     return result.wrong == 0 ? ok : check_failed;
@@ -168,4 +155,4 @@ void add_transfer(CLI::App& app, Program& program) {
       ": (_, tp)' --run");
 }
 
-}  // namespace meshinfo
+}  // namespace rankmesh::meshinfo

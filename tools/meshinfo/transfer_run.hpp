@@ -7,7 +7,7 @@
 #include "job.hpp"
 #include "rankmesh/transfer/plan.hpp"
 
-namespace meshinfo {
+namespace rankmesh::meshinfo {
 
 struct TransferRun {
   double first = 0;           // seconds of the first transfer, with the memory that it allocates
@@ -18,6 +18,6 @@ struct TransferRun {
 };
 
 // Moves synthetic elements, and verifies every element on every rank. Collective over the job.
-TransferRun run_transfer(const OpenMesh& open, const rankmesh::TransferPlan& plan);
+TransferRun run_transfer(const OpenMesh& open, const TransferPlan& plan);
 
-}  // namespace meshinfo
+}  // namespace rankmesh::meshinfo

@@ -8,20 +8,17 @@
 
 #include <fmt/format.h>
 
+#include "measure.hpp"
 #include "rankmesh/base/narrow_float.hpp"
 #include "rankmesh/exchange/redistribution.hpp"
-#include "rankmesh/mpi/error.hpp"
 #include "rankmesh/rankmesh.hpp"
 #include "terminal.hpp"
 
-namespace meshinfo {
+namespace rankmesh::meshinfo {
 namespace {
 
-using rankmesh::AxisRun;
-using rankmesh::Rank;
-using rankmesh::TensorPlacement;
-using rankmesh::exchange::TensorSource;
-using rankmesh::exchange::TensorTarget;
+using exchange::TensorSource;
+using exchange::TensorTarget;
 
 constexpr int transfers = 4;  // the first one allocates memory
 
@@ -48,7 +45,7 @@ class LocalTensor {
   void fill() {
     if (!has_summands()) return;
     for_each([&](std::int64_t offset, int value) {
-      rankmesh::visit(place_.type(), [&]<class T>(std::type_identity<T>) {
+      visit(place_.type(), [&]<class T>(std::type_identity<T>) {
         const T stored = of<T>(value);
         std::memcpy(at<T>(offset), &stored, sizeof stored);
       });
@@ -58,7 +55,7 @@ class LocalTensor {
   [[nodiscard]] std::int64_t wrong() {
     std::int64_t count = 0;
     for_each([&](std::int64_t offset, int value) {
-      rankmesh::visit(place_.type(), [&]<class T>(std::type_identity<T>) {
+      visit(place_.type(), [&]<class T>(std::type_identity<T>) {
         const T expected = of<T>(value);
         if (std::memcmp(at<T>(offset), &expected, sizeof expected) != 0) ++count;
       });
@@ -66,7 +63,7 @@ class LocalTensor {
     return count;
   }
   [[nodiscard]] std::int64_t count() const { return count_; }
-  [[nodiscard]] rankmesh::Buffer buffer() { return {memory_.data(), count_, place_.type()}; }
+  [[nodiscard]] Buffer buffer() { return {memory_.data(), count_, place_.type()}; }
 
  private:
   template <class T>
@@ -84,7 +81,7 @@ class LocalTensor {
     const auto coordinates = place_.layout().coordinates(self_);
     if (!coordinates) return false;
     return std::ranges::all_of(place_.sums(), [&](const std::string& name) {
-      return (*coordinates)[place_.layout().index_of(name)] == rankmesh::Coordinate{0};
+      return (*coordinates)[place_.layout().index_of(name)] == Coordinate{0};
     });
   }
   // Calls use(offset, value) for all elements.
@@ -116,21 +113,13 @@ class LocalTensor {
   std::vector<std::byte> memory_;
 };
 
-template <class T>
-T over_all_ranks(T value, MPI_Datatype type, MPI_Op op) {
-  T result{};
-  rankmesh::mpi::check(MPI_Allreduce(&value, &result, 1, type, op, MPI_COMM_WORLD),
-                       "MPI_Allreduce");
-  return result;
-}
-
 }  // namespace
 
-TransferRun run_transfer(const OpenMesh& open, const rankmesh::TransferPlan& plan) {
-  rankmesh::Mesh& mesh = *open.mesh;
+TransferRun run_transfer(const OpenMesh& open, const TransferPlan& plan) {
+  Mesh& mesh = *open.mesh;
   Progress progress{mesh.rank() == Rank{0}};
   int round = 0;
-  rankmesh::exchange::Redistribution move{
+  exchange::Redistribution move{
       mesh["world"], plan, {.progress = [&](std::int64_t done, std::int64_t all) {
         progress.show_step(done + round * all, transfers * all,
                            fmt::format("bytes, round {}", round + 1));
@@ -155,7 +144,7 @@ TransferRun run_transfer(const OpenMesh& open, const rankmesh::TransferPlan& pla
     move.start(in, out).wait();
     const double own =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    const double seconds = over_all_ranks(own, MPI_DOUBLE, MPI_MAX);
+    const double seconds = over_all_ranks(own, MPI_MAX);
     if (round == 0) run.first = seconds;
     run.seconds = round <= 1 ? seconds : std::min(run.seconds, seconds);
     for (LocalTensor& target : targets) {
@@ -163,11 +152,11 @@ TransferRun run_transfer(const OpenMesh& open, const rankmesh::TransferPlan& pla
       run.elements += round == 0 ? target.count() : 0;
     }
   }
-  run.wrong = over_all_ranks(run.wrong, MPI_INT64_T, MPI_SUM);
-  run.elements = over_all_ranks(run.elements, MPI_INT64_T, MPI_SUM);
-  run.read_bytes = over_all_ranks(move.bytes_read_directly(), MPI_INT64_T, MPI_SUM);
+  run.wrong = over_all_ranks(run.wrong, MPI_SUM);
+  run.elements = over_all_ranks(run.elements, MPI_SUM);
+  run.read_bytes = over_all_ranks(move.bytes_read_directly(), MPI_SUM);
   progress.finish(fmt::format("{} transfers in {}", transfers, duration_text(progress.seconds())));
   return run;
 }
 
-}  // namespace meshinfo
+}  // namespace rankmesh::meshinfo

@@ -14,15 +14,13 @@
 #include "place/mesh_file.hpp"
 #include "place/tuning.hpp"
 #include "rankmesh/mesh/routes_machine.hpp"
-#include "rankmesh/mpi/error.hpp"
 #include "rankmesh/rankmesh.hpp"
 #include "terminal.hpp"
 
-namespace meshinfo {
+namespace rankmesh::meshinfo {
 
-using rankmesh::Operation;
-using rankmesh::report::Document;
-using rankmesh::report::Json;
+using report::Document;
+using report::Json;
 
 namespace {
 
@@ -32,39 +30,37 @@ constexpr int rounds = 7;  // each measures every transport once; the median cou
 // needs its own mesh for the comparison.
 struct Candidate {
   std::string transport;
-  std::unique_ptr<rankmesh::Mesh> mesh;
-  rankmesh::GroupCoordinator* group = nullptr;  // of the present subject; null if this rank is in
-                                                // none of its groups
-  std::unique_ptr<Measure> measure;             // of the present subject
+  std::unique_ptr<Mesh> mesh;
+  GroupCoordinator* group = nullptr;  // of the present subject; null if this rank is in
+                                      // none of its groups
+  std::unique_ptr<Measure> measure;   // of the present subject
 };
 
 // Groups that are measured together, and the conditions of the rules that follow.
 struct Subject {
   std::string name;  // in the output: of the family, or for example ranks(3)
   std::int64_t size = 0;
-  rankmesh::RouteRule conditions;
+  RouteRule conditions;
 };
 
 // Whether the transport carries the case in the group of every rank.
 bool is_carried(const Candidate& candidate, const BenchCase& work, std::int64_t bytes) {
-  const int mine = candidate.group == nullptr ||
-                   candidate.group->explain(work.operation, bytes).transport == candidate.transport;
-  int all = 0;
-  rankmesh::mpi::check(MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD),
-                       "MPI_Allreduce");
-  return all != 0;
+  const bool is_mine =
+      candidate.group == nullptr ||
+      candidate.group->explain(work.operation, bytes).transport == candidate.transport;
+  return over_all_ranks(is_mine ? 1 : 0, MPI_MIN) != 0;
 }
 
 // Returns the mesh's own file with these routes instead of its own.
 std::string as_toml(const std::string& mesh, const std::string& routes) {
-  rankmesh::MeshSpec spec = rankmesh::MeshSpec::parse(mesh);
+  MeshSpec spec = MeshSpec::parse(mesh);
   spec.set_routes(routes);
   return to_toml(spec);
 }
 
 class Tuner {
  public:
-  Tuner(const rankmesh::MeshPlan& mesh, const BenchOptions& options, const BenchPlan& plan);
+  Tuner(const MeshPlan& mesh, const BenchOptions& options, const BenchPlan& plan);
   Document run();
 
  private:
@@ -72,10 +68,9 @@ class Tuner {
   void measure_subject(const Subject& subject);
   void measure_operation(const Subject& subject, Operation operation);
   std::map<std::string, double> time(std::vector<Candidate*> able, const BenchCase& work);
-  void add_timing(const std::string& name, Operation operation,
-                  const rankmesh::RouteTiming& timing);
+  void add_timing(const std::string& name, Operation operation, const RouteTiming& timing);
 
-  const rankmesh::MeshPlan& mesh_;
+  const MeshPlan& mesh_;
   const BenchOptions& options_;
   const BenchPlan& plan_;
   std::vector<Candidate> candidates_;
@@ -88,15 +83,15 @@ class Tuner {
   Document document_{.schema = "rankmesh.tune/1"};
 };
 
-Tuner::Tuner(const rankmesh::MeshPlan& mesh, const BenchOptions& options, const BenchPlan& plan)
+Tuner::Tuner(const MeshPlan& mesh, const BenchOptions& options, const BenchPlan& plan)
     : mesh_{mesh}, options_{options}, plan_{plan}, progress_{is_printing_rank()} {
   for (const char* transport : {"mpi", "shm"}) {
-    rankmesh::MeshOptions of_mesh;
-    of_mesh.devices = rankmesh::DeviceUse::off;
+    MeshOptions of_mesh;
+    of_mesh.devices = DeviceUse::off;
     of_mesh.routes = fmt::format("*.*:host={}", transport);
     candidates_.push_back(
-        {transport, std::make_unique<rankmesh::Mesh>(
-                        MPI_COMM_WORLD, std::string_view{options.mesh.mesh}, of_mesh)});
+        {transport,
+         std::make_unique<Mesh>(MPI_COMM_WORLD, std::string_view{options.mesh.mesh}, of_mesh)});
   }
   document_.fields = {{"mesh", options.mesh.mesh},
                       {"world_size", mesh.world_size()},
@@ -129,8 +124,7 @@ std::map<std::string, double> Tuner::time(std::vector<Candidate*> able, const Be
   return medians;
 }
 
-void Tuner::add_timing(const std::string& name, Operation operation,
-                       const rankmesh::RouteTiming& timing) {
+void Tuner::add_timing(const std::string& name, Operation operation, const RouteTiming& timing) {
   ++measured_;
   notes_ += fmt::format("# {}.{} {}:", name, to_string(operation), timing.bytes);
   Json times = Json::object();
@@ -157,11 +151,11 @@ std::vector<Subject> Tuner::subjects() const {
         subjects.push_back({family.name(), family.group_size(), {.name = family.name()}});
     return subjects;
   }
-  const rankmesh::Placement& placement = candidates_.front().mesh->placement();
+  const Placement& placement = candidates_.front().mesh->placement();
   for (std::int64_t size = 2; size <= mesh_.world_size(); size = size < 4 ? size + 1 : 2 * size) {
     if (!subjects.empty()) subjects.back().conditions.most_ranks = size - 1;
-    const auto members = rankmesh::RankSet::range(0, size);
-    rankmesh::RouteRule conditions;
+    const auto members = RankSet::range(0, size);
+    RouteRule conditions;
     conditions.least_ranks = size;
     conditions.one_node = placement.nodes_of(members) == 1;
     conditions.own_cores = placement.has_own_cores(members);
@@ -171,7 +165,7 @@ std::vector<Subject> Tuner::subjects() const {
 }
 
 void Tuner::measure_operation(const Subject& subject, Operation operation) {
-  std::vector<rankmesh::RouteTiming> timings;
+  std::vector<RouteTiming> timings;
   for (const std::int64_t bytes : plan_.sizes) {
     const BenchCase work{operation, plan_.type, plan_.reduction, plan_.memory, bytes, 0};
     const std::int64_t actual = size_of(work, subject.size).bytes;
@@ -185,8 +179,7 @@ void Tuner::measure_operation(const Subject& subject, Operation operation) {
     ++done_;
     if (!has_data(operation)) break;  // it has no sizes
   }
-  for (rankmesh::RouteRule& rule :
-       rankmesh::tuned_rules(subject.conditions, operation, timings, has_data(operation))) {
+  for (RouteRule& rule : tuned_rules(subject.conditions, operation, timings, has_data(operation))) {
     rules_ += rule.to_string() + "\n";
     ++rule_count_;
     document_.fields["rules"].push_back(rule.to_string());
@@ -194,11 +187,11 @@ void Tuner::measure_operation(const Subject& subject, Operation operation) {
 }
 
 void Tuner::measure_subject(const Subject& subject) {
-  std::vector<rankmesh::Rank> members;
+  std::vector<Rank> members;
   for (std::int64_t r = 0; r < subject.size; ++r) members.emplace_back(r);
-  std::vector<std::shared_ptr<rankmesh::GroupCoordinator>> dynamic;
+  std::vector<std::shared_ptr<GroupCoordinator>> dynamic;
   for (Candidate& candidate : candidates_) {
-    rankmesh::Mesh& mesh = *candidate.mesh;
+    Mesh& mesh = *candidate.mesh;
     candidate.group = nullptr;
     if (options_.by_size) {
       if (mesh.rank().value() < subject.size)
@@ -207,7 +200,7 @@ void Tuner::measure_subject(const Subject& subject) {
       candidate.group = &mesh[subject.name];
     }
     candidate.measure = std::make_unique<Measure>(candidate.group, subject.size, plan_.sizes.back(),
-                                                  rankmesh::MemoryKind::host);
+                                                  MemoryKind::host);
   }
   for (const Operation operation : plan_.operations) measure_operation(subject, operation);
   for (Candidate& candidate : candidates_) candidate.measure.reset();
@@ -215,19 +208,18 @@ void Tuner::measure_subject(const Subject& subject) {
 
 Document Tuner::run() {
   const std::vector<Subject> measured = subjects();
-  total_ = measurements_of(plan_) * static_cast<std::int64_t>(measured.size());
+  total_ = measurements_of(plan_) * std::ssize(measured);
   for (const Subject& subject : measured) measure_subject(subject);
   progress_.finish(fmt::format("tune: {} measurements in {}, {} rules found", measured_,
                                duration_text(progress_.seconds()), rule_count_));
   const std::string machine =
-      rankmesh::routes_machine(candidates_.front().mesh->placement().cores(0).value());
+      routes_machine(candidates_.front().mesh->placement().cores(0).value());
   document_.fields["machine"] = machine;
   for (Candidate& candidate : candidates_) candidate.mesh->close();
   if (rules_.empty())
     rules_ = "# no transport took less than 95 % of mpi's time: the defaults stay\n";
   // Checks that the file can be read back.
-  (void)rankmesh::RouteTable::parse(rules_, rankmesh::RouteSource::file,
-                                    "the rules that were found");
+  (void)RouteTable::parse(rules_, RouteSource::file, "the rules that were found");
   const std::string text = fmt::format(
                                "# meshinfo tune {}: {} ranks, {} measurements, medians of up to "
                                "{}, the longest of all ranks\n# machine: {}\n",
@@ -239,8 +231,8 @@ Document Tuner::run() {
 
 }  // namespace
 
-Document tune(const rankmesh::MeshPlan& mesh, const BenchOptions& options, const BenchPlan& plan) {
+Document tune(const MeshPlan& mesh, const BenchOptions& options, const BenchPlan& plan) {
   return Tuner{mesh, options, plan}.run();
 }
 
-}  // namespace meshinfo
+}  // namespace rankmesh::meshinfo

@@ -6,6 +6,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstring>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 
@@ -26,6 +27,12 @@ inline constexpr std::string_view diagnosis_mark = "\n  diagnosis of this node: 
 /// Returns "1 rank" or "2 ranks".
 std::string count_text(std::integral auto count, std::string_view noun) {
   return std::to_string(count).append(" ").append(noun).append(count == 1 ? "" : "s");
+}
+
+/// Returns the name of an enumerator, of names in the order of the enumeration; "?" if it has none.
+constexpr std::string_view name_in(std::initializer_list<std::string_view> names, auto enumerator) {
+  const auto place = static_cast<std::size_t>(enumerator);
+  return place < names.size() ? names.begin()[place] : "?";
 }
 
 /// Returns a few characters around `position`. Unprintable characters become '?', and "..." marks

@@ -2,7 +2,6 @@
 #include "rankmesh/device/nccl/abort.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <exception>

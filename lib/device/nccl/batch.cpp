@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <utility>
 
 #include "rankmesh/device/stream.hpp"
 #include "wait/detail/control_plane.hpp"

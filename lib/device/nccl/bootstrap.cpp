@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "rankmesh/device/nccl/bootstrap.hpp"
 
-#include <array>
 #include <cstdlib>
 #include <cstring>
 

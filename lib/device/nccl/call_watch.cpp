@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <utility>
 
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>

@@ -2,7 +2,6 @@
 #include "rankmesh/device/nccl/communicator.hpp"
 
 #include <array>
-#include <utility>
 
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>

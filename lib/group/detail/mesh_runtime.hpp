@@ -17,7 +17,6 @@
 #include "rankmesh/base/deadline.hpp"
 #include "rankmesh/base/index.hpp"
 #include "rankmesh/base/user_function.hpp"
-#include "rankmesh/export.hpp"
 #include "rankmesh/routes/route_table.hpp"
 #include "resolved_routes.hpp"
 #include "slow_path_reasons.hpp"

@@ -4,10 +4,8 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "rankmesh/machine/machine.hpp"
@@ -85,12 +83,9 @@ NodeShape read_nccl(std::string_view text, std::string_view origin);
 /// @throws UsageError if libhwloc fails, or if rankmesh was built without it.
 std::string this_node_xml();
 
-/// Returns the levels of the network between the hosts, outermost first: `path[l][h]` is the unit
-/// of host h at level l. Hosts that the network does not know are an error.
-struct NetworkLevels {
-  std::vector<MachineLevel> levels;  ///< `units` has one entry per host
-};
-NetworkLevels levels_of(const Network& network, const std::vector<std::string>& hosts,
-                        std::string_view origin);
+/// Returns the levels of the network between the hosts, outermost first. Their units have one entry
+/// per host. Hosts that the network does not know are an error.
+std::vector<MachineLevel> levels_of(const Network& network, const std::vector<std::string>& hosts,
+                                    std::string_view origin);
 
 }  // namespace rankmesh::detail

@@ -2,13 +2,9 @@
 // The shared memory of one mesh on one node.
 #pragma once
 
-#include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
-#include <utility>
 #include <vector>
 
 #include "group/detail/connection.hpp"

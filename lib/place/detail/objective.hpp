@@ -39,7 +39,7 @@ class UnitCounts {
 
   /// Ends the group.
   GroupSpread take() {
-    spread_.units = static_cast<std::int64_t>(touched_.size());
+    spread_.units = std::ssize(touched_);
     for (const std::int64_t unit : touched_) counts_[static_cast<std::size_t>(unit)] = 0;
     touched_.clear();
     last_ = -1;

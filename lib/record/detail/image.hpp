@@ -7,12 +7,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "rankmesh/record/format.hpp"
 #include "rankmesh/record/record.hpp"

@@ -6,7 +6,6 @@
 
 #include <array>
 #include <atomic>
-#include <cstddef>
 
 #include "rankmesh/record/format.hpp"
 

@@ -2,7 +2,6 @@
 // What pictures in SVG have in common.
 #pragma once
 
-#include <cstddef>
 #include <string>
 
 namespace rankmesh::report::detail {

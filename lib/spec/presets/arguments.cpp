@@ -4,32 +4,20 @@
 #include <algorithm>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
+#include "base/detail/text.hpp"
 #include "spec/detail/text.hpp"
 
 namespace rankmesh::presets {
 
 std::string_view text_of(ValueForm form) {
-  switch (form) {
-    case ValueForm::size:
-      return "a whole number from 1 up";
-    case ValueForm::count:
-      return "a whole number from 0 up";
-    case ValueForm::default_size:
-      return "a whole number from 1 up, or -1";
-    case ValueForm::flag:
-      return "true or false";
-    case ValueForm::word:
-      return "a word of letters, digits, '_' and '-'";
-    case ValueForm::sizes:
-      return "whole numbers from 1 up joined by x, such as 2x4";
-    case ValueForm::counts:
-      return "whole numbers from 0 up joined by x, such as 0x1";
-    case ValueForm::names:
-      return "distinct names joined by '.', such as dp.tp";
-  }
-  return "?";
+  return rankmesh::detail::name_in(
+      {"a whole number from 1 up", "a whole number from 0 up", "a whole number from 1 up, or -1",
+       "true or false", "a word of letters, digits, '_' and '-'",
+       "whole numbers from 1 up joined by x, such as 2x4",
+       "whole numbers from 0 up joined by x, such as 0x1",
+       "distinct names joined by '.', such as dp.tp"},
+      form);
 }
 
 const PresetCall::Argument* Arguments::find(std::string_view key) const {

@@ -153,7 +153,7 @@ Blueprint build_torch(const Arguments& in) {
   if (!in.has("rank_map"))
     return blueprint(in.whole_world(product), Layout::row_major(sizes), in.names("dim_names"));
   auto ranks = in.numbers("rank_map");
-  if (static_cast<std::int64_t>(ranks.size()) != product)
+  if (std::ssize(ranks) != product)
     in.refuse("rank_map",
               fmt::format("rank_map lists {} ranks, but the mesh has {}", ranks.size(), product),
               "list each rank of the mesh once");

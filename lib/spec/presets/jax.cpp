@@ -41,7 +41,7 @@ GranuleSizes shape_of(const Arguments& in) {
 // Returns the ranks granule by granule, in ascending order within a granule.
 std::vector<std::int64_t> by_granule(const Arguments& in, const GranuleSizes& s) {
   const auto granule_of = in.numbers("granule_of_rank");
-  if (static_cast<std::int64_t>(granule_of.size()) != s.world)
+  if (std::ssize(granule_of) != s.world)
     in.refuse("granule_of_rank",
               fmt::format("granule_of_rank lists {} ranks, but the mesh has {}", granule_of.size(),
                           s.world),
@@ -49,14 +49,14 @@ std::vector<std::int64_t> by_granule(const Arguments& in, const GranuleSizes& s)
   std::map<std::int64_t, std::vector<std::int64_t>> members;
   for (std::size_t r = 0; r < granule_of.size(); ++r)
     members[granule_of[r]].push_back(static_cast<std::int64_t>(r));
-  if (static_cast<std::int64_t>(members.size()) != s.granules)
+  if (std::ssize(members) != s.granules)
     in.refuse("granule_of_rank",
               fmt::format("granule_of_rank has {} granules, but dcn_mesh_shape multiplies to {}",
                           members.size(), s.granules),
               "use as many granules as dcn_mesh_shape multiplies to");
   std::vector<std::int64_t> ranks;
   for (const auto& [granule, list] : members) {
-    if (static_cast<std::int64_t>(list.size()) != s.inside)
+    if (std::ssize(list) != s.inside)
       in.refuse("granule_of_rank",
                 fmt::format("granule {} has {} ranks, but mesh_shape multiplies to {}", granule,
                             list.size(), s.inside),

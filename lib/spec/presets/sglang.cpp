@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // SGLang: pp outside tp, and two factorisations of each tp group, for attention and for experts.
-#include <algorithm>
 
 #include <fmt/format.h>
 

@@ -32,7 +32,7 @@ inline std::int64_t call_words(const Call& call, std::int64_t size) {
 /// Returns word `i` of a v-form, from 1.
 inline CallWord block_word(const Call& call, std::int64_t i) {
   const auto& counts = (gathers(call.operation) ? call.out_blocks : call.in_blocks)->counts();
-  const auto size = static_cast<std::int64_t>(counts.size());
+  const auto size = std::ssize(counts);
   if (i > size) return call.out_blocks->counts()[static_cast<std::size_t>(i - size - 1)];
   return counts[static_cast<std::size_t>(i - 1)];
 }

@@ -3,13 +3,11 @@
 #pragma once
 
 #include <cstdint>
-#include <exception>
 #include <list>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "rankmesh/mpi/communicator.hpp"

@@ -18,7 +18,6 @@
 
 #include "loss_agreement.hpp"
 #include "node_board.hpp"
-#include "rankmesh/export.hpp"
 
 namespace rankmesh::detail {
 
