@@ -263,7 +263,7 @@ std::optional<LossAgreement::Decision> LossAgreement::judge() {
     if (known == reports_.end() || known->second.met != Attendance::opened) have_all_opened = false;
     if (!decision.lost[m]) continue;
     left[m] = false;
-    is_new = true;
+    if (!spares_[m] || !decisions_.empty()) is_new = true;  // else the reason is not known here yet
   }
   if (!is_new) {
     if (!have_all_opened) return std::nullopt;
