@@ -22,7 +22,7 @@ const RouteTable& RouteTable::defaults() {
       "*.broadcast:host:0-48K:one_node=shm; *.reduce:host:0-16M:one_node=shm; "
       "*.all_reduce:host:0-192K:one_node=shm; *.all_gather:host:0-48K:one_node=shm; "
       "*.gather:host:0-96K:one_node=shm; *.scatter:host:0-48K:one_node=shm; "
-      "*.all_to_all:host:0-48K:one_node=shm; "
+      "*.all_to_all:host:0-32K:one_node=shm; "
       // Messages between two members. MPI carries the elements of messages of more than 16 KiB.
       "*.send:host:one_node=shm; "
       // Three and more ranks. Only sizes of up to 32 MiB were measured.
@@ -31,7 +31,7 @@ const RouteTable& RouteTable::defaults() {
       "*.all_gather:host:48K-16M:ranks(3-inf):one_node=shm; "
       "*.gather:host:96K-16M:ranks(3-inf):one_node=shm; "
       "*.scatter:host:48K-64K:ranks(3-inf):one_node=shm; "
-      "*.all_to_all:host:48K-96K:ranks(3-inf):one_node=shm; "
+      "*.all_to_all:host:32K-96K:ranks(3-inf):one_node=shm; "
       // Ranks that share cores: each message of MPI costs a context switch.
       "*.scatter:host:64K-192K:ranks(5-inf):one_node:shared_cores=shm; "
       "*.all_to_all:host:96K-256K:ranks(5-inf):one_node:shared_cores=shm; "

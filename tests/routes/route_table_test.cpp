@@ -156,7 +156,7 @@ TEST_CASE("the default rules depend on the number of ranks and on their cores") 
       {Operation::broadcast, 2, true, 32 * kilo},     {Operation::broadcast, 3, true, 32 * mega},
       {Operation::broadcast, 4, true, 32 * mega},     {Operation::scatter, 2, true, 32 * kilo},
       {Operation::scatter, 4, true, 32 * kilo},       {Operation::scatter, 8, false, 128 * kilo},
-      {Operation::all_to_all, 2, false, 32 * kilo},   {Operation::all_to_all, 4, true, 64 * kilo},
+      {Operation::all_to_all, 2, false, 16 * kilo},   {Operation::all_to_all, 4, true, 64 * kilo},
       {Operation::all_to_all, 8, false, 128 * kilo},  {Operation::all_to_all, 8, true, 64 * kilo},
       {Operation::reduce_scatter, 2, true, 32 * mega}};
   for (const auto& [operation, ranks, own_cores, last] : cases) {
