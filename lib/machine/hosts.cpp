@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The hosts of a job: lists of names as Slurm writes them, host files, and Slurm's variables.
 #include <algorithm>
+#include <unordered_map>
 
 #include <fmt/format.h>
 
