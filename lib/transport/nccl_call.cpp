@@ -25,6 +25,7 @@ Element element_of(DataType type) {
                                   {ncclInt32},   {ncclUint32},   {ncclInt64},    {ncclUint64},
                                   {ncclFloat16}, {ncclBfloat16}, {ncclFloat32},  {ncclFloat64},
                                   {ncclUint8},   {ncclUint8}};
+  static_assert(std::size(elements) == static_cast<std::size_t>(DataType::float8_e5m2) + 1);
   return elements[static_cast<std::size_t>(type)];
 }
 
@@ -50,6 +51,7 @@ std::int64_t largest_average(DataType type) {
 
 ncclRedOp_t native(ReduceOp op) {
   constexpr ncclRedOp_t ops[] = {ncclSum, ncclProd, ncclMin, ncclMax, ncclAvg};  // as ReduceOp
+  static_assert(std::size(ops) == static_cast<std::size_t>(ReduceOp::avg) + 1);
   return ops[static_cast<std::size_t>(op)];
 }
 
