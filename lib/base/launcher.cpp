@@ -207,14 +207,23 @@ std::optional<LauncherMismatch> end_by_death(std::string_view mpi_library,
   if (!claim_of(read)) return std::nullopt;
   const bool is_open_mpi_4 = mpi_library.starts_with("Open MPI v4");
   const bool is_guarded = read("RANKMESH_GUARD").has_value();
-  if (is_open_mpi_4 && is_on("OMPI_MCA_orte_enable_recovery")) return std::nullopt;
+  const std::string_view option = is_open_mpi_4 ? "--mca orte_allowed_exit_without_sync 1 "
+                                  : mpi_library.starts_with("Open MPI")
+                                      ? "--prtemca prte_allowed_exit_without_sync 1 "
+                                      : "";
+  const std::string mpirun = fmt::format("mpirun {}-n ... rankmesh-guard PROGRAM", option);
+  // An mpirun inside the step brings a PMIx of its own.
+  if (read("SLURM_STEPID") && read("PMIX_RANK") && !read("OMPI_COMM_WORLD_RANK"))
+    return LauncherMismatch{"srun --mpi=pmix ends the job when a rank dies, with guards, too",
+                            fmt::format("use salloc or sbatch, and start it with {}", mpirun)};
+  if (is_on(is_open_mpi_4 ? "OMPI_MCA_orte_enable_recovery" : "OMPI_MCA_mpi_ft_enable"))
+    return std::nullopt;
+  // Later releases of Open MPI do not tell the ranks their option.
   if (is_guarded && (!is_open_mpi_4 || is_on("OMPI_MCA_orte_allowed_exit_without_sync")))
     return std::nullopt;
-  return LauncherMismatch{
-      is_guarded ? "mpirun ends the job when a rank ends without MPI_Finalize"
-                 : "the launcher ends the job when a rank dies",
-      fmt::format("start it with mpirun {}-n ... rankmesh-guard PROGRAM",
-                  is_open_mpi_4 ? "--mca orte_allowed_exit_without_sync 1 " : "")};
+  return LauncherMismatch{is_guarded ? "mpirun ends the job when a rank ends without MPI_Finalize"
+                                     : "the launcher ends the job when a rank dies",
+                          fmt::format("start it with {}", mpirun)};
 }
 
 std::optional<LauncherMismatch> end_by_death(std::string_view mpi_library) {

@@ -18,6 +18,7 @@
 #include "detail/tensor_kind.hpp"
 #include "group/detail/mesh_runtime.hpp"
 #include "rankmesh/base/error.hpp"
+#include "rankmesh/device/device_buffer.hpp"
 #include "rankmesh/group/detail/group_access.hpp"
 #include "rankmesh/group/detail/group_life.hpp"
 #include "rankmesh/wait/mpi_memory.hpp"
@@ -47,6 +48,15 @@ void for_each_piece(const Given& given, const std::vector<std::int64_t>& shape, 
       use(piece, bytes, offset);
       offset += bytes;
     });
+}
+
+// Copies elements between memory of the program and the host memory of a version.
+void copy(std::byte* to, const std::byte* from, std::size_t bytes, MemoryKind of_program,
+          device::detail::Direction direction) {
+  if (of_program == MemoryKind::device)
+    device::detail::copy(to, from, bytes, direction, StreamRef{});
+  else
+    std::memcpy(to, from, bytes);
 }
 
 template <class Tensor>
@@ -82,9 +92,9 @@ void check(const GroupCoordinator& group, const char* function, std::span<const 
     const TensorTransfer whole{tensor.place, tensor.place, tensor.name};
     const detail::TensorKind kind{whole, Rank{group.rank_in_group().value()}};
     if constexpr (requires { tensor.source; })
-      kind.check_source(whole, tensor.source, MemoryKind::host);
+      kind.check_source(whole, tensor.source, tensor.source.memory.kind);
     else
-      kind.check_target(whole, tensor.target, MemoryKind::host);
+      kind.check_target(whole, tensor.target, tensor.target.memory.kind);
   }
 }
 
@@ -225,7 +235,8 @@ void KeptTensors::keep(GroupCoordinator& group, std::int64_t step,
     const Buffer own = version.own(t);
     for_each_piece(tensors[t].source, tensors[t].place.local_shape(self), own.count,
                    [&](const std::byte* piece, std::size_t bytes, std::size_t offset) {
-                     std::memcpy(own.data + offset, piece, bytes);
+                     copy(own.data + offset, piece, bytes, tensors[t].source.memory.kind,
+                          device::detail::Direction::to_host);
                    });
   }
   s.refresh(group, version);
@@ -289,7 +300,8 @@ TransferPlan KeptTensors::restore(GroupCoordinator& group, std::int64_t step,
     const Buffer own = version.own(t);
     for_each_piece(tensors[t].target, tensors[t].place.local_shape(self), own.count,
                    [&](std::byte* piece, std::size_t bytes, std::size_t offset) {
-                     std::memcpy(piece, own.data + offset, bytes);
+                     copy(piece, own.data + offset, bytes, tensors[t].target.memory.kind,
+                          device::detail::Direction::to_device);
                    });
   }
   return std::move(choice.plan);

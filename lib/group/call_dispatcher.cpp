@@ -89,7 +89,7 @@ void CallDispatcher::breaking_group(Wait&& wait) {
   } catch (const UsageError&) {
     throw;  // of an operation that is complete
   } catch (const Error& error) {
-    runtime_->throw_if_result_of_loss();
+    runtime_->throw_if_result_of_loss(error);
     connection_->mark_broken(error);
     throw;
   } catch (...) {
@@ -154,7 +154,7 @@ auto CallDispatcher::keeping_failure(const Call& call, Action&& action) {
     }
   } catch (const Error& error) {
     runtime_->last_failure = error.message();
-    runtime_->throw_if_result_of_loss();
+    runtime_->throw_if_result_of_loss(error);
     throw;
   } catch (const std::bad_alloc&) {
     out_of_memory(call);

@@ -53,7 +53,14 @@ void CallDispatcher::wait_for_stream(StreamRef stream) {
     transport = &device("wait");
   }
   // The mesh is free meanwhile, so that its operations on host memory make progress.
-  breaking_on_failure([&] { transport->wait(stream, Deadline{connection_->group.timeout}); });
+  LossWatch::Waiting waiting;
+  const auto look = [&] {
+    runtime_->control->look_for_losses(waiting, [&] { return connection_->group.ranks_of_mesh(); });
+  };
+  finding_losses(*runtime_, [&] {
+    breaking_on_failure(
+        [&] { transport->wait(stream, Deadline{connection_->group.timeout}, look); });
+  });
 }
 
 // Returns the transport of the program that carries a call; null if NCCL does. The rules are read
@@ -130,7 +137,7 @@ Work CallDispatcher::start(const SequenceDescription& description, StreamRef str
   operation->stream = stream;
   operation->is_on_device = true;
   transport.validate({.operation = Operation::send, .stream = transport.stream()});
-  operation->pending = transport.queue_after(stream, [&](StreamRef own) {
+  const auto queue = [&](StreamRef own) {
     try {
       sequence->queue(own, [&](const std::vector<Call>& calls) { issue_together(calls); });
     } catch (const Error& error) {
@@ -138,7 +145,9 @@ Work CallDispatcher::start(const SequenceDescription& description, StreamRef str
       runtime_->last_failure = error.message();
       throw;
     }
-  });
+  };
+  operation->pending =
+      finding_losses(*runtime_, [&] { return transport.queue_after(stream, queue); });
   runtime_->in_flight.add(operation);
   watch_own_stream(Operation::send);
   return Work{std::move(operation), runtime_};

@@ -4,23 +4,8 @@
 #include "detail/mesh_runtime.hpp"
 
 namespace rankmesh {
-namespace {
 
-// Runs a part of a wait. A failure may be the result of a loss of ranks, which is thrown instead.
-template <class Action>
-auto finding_losses(const detail::MeshRuntime& runtime, Action&& action) {
-  runtime.throw_if_lost();
-  try {
-    return action();
-  } catch (const LostRanks&) {
-    throw;
-  } catch (const Error&) {
-    runtime.throw_if_result_of_loss();
-    throw;
-  }
-}
-
-}  // namespace
+using detail::finding_losses;
 
 bool Work::test() {
   if (test_alone()) return true;
@@ -46,13 +31,13 @@ void Work::wait() {
   const auto runtime = runtime_;  // both must outlive the lock
   const auto operation = operation_;
   const detail::CallLock lock{*runtime};
-  if (operation->is_on_device && operation->pending != nullptr && operation->failure.empty())
-    operation->pending->order_before(operation->stream);
-  else
-    finding_losses(*runtime, [&] {
+  finding_losses(*runtime, [&] {
+    if (operation->is_on_device && operation->pending != nullptr && operation->failure.empty())
+      operation->pending->order_before(operation->stream);
+    else
       runtime->in_flight.wait(*operation, runtime->control->monitor,
                               Deadline{operation->connection->group.timeout});
-    });
+  });
 }
 
 void Work::wait(Deadline::Duration timeout) {

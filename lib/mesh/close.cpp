@@ -103,7 +103,7 @@ bool meet_at_close(detail::MeshState& state, bool has_failed, Agreement& agreeme
     board.begin_close(has_failed, balance);
     control.monitor.wait([&] { return board.all_close(); }, point, state.deadline());
     if (const auto slot = board.who_gave_up_close()) {
-      control.throw_if_result_of_loss();
+      control.throw_if_newly_lost();
       throw_given_up(control, *slot);
     }
     if (!board.has_failed_to_close()) return board.balance_of_all() != 0;
@@ -164,6 +164,12 @@ bool meet_at_close(detail::MeshState& state, const std::shared_ptr<detail::Conne
   control.monitor.wait(have_met, point, deadline);
   control.monitor.require_not_given_up(point);
   return known.value_or(sum.result()) != 0;
+}
+
+// All ranks have closed a mesh that may survive, so a death concerns nobody. But NCCL reports it.
+bool may_be_of_death(const detail::ControlPlane& control, const Error& error) {
+  return control.losses != nullptr &&
+         (dynamic_cast<const LibraryError*>(&error) != nullptr || mpi::has_companion_ended());
 }
 
 // A rank that does not come has often left because of a mistake that its groups know.
@@ -341,8 +347,11 @@ void Mesh::close() {
     keep_failure(failure, [&] { connection->guard().compare_at_close(); });
   try {
     if (state.device) state.device->close(state.connections, state.deadline());
-  } catch (...) {
-    failure = std::current_exception();
+  } catch (const Error& error) {
+    if (may_be_of_death(control, error))
+      control.log()->report("after all ranks had come to close the mesh: " + error.message());
+    else
+      failure = std::current_exception();
   }
   for (const auto& connection : state.connections) connection->close();
   state.shared->close();

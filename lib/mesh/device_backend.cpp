@@ -17,6 +17,7 @@
 #include "rankmesh/device/nccl/batch.hpp"
 #include "rankmesh/device/nccl/mode.hpp"
 #include "rankmesh/mpi/error.hpp"
+#include "rankmesh/wait/mpi_memory.hpp"
 
 namespace rankmesh::detail {
 namespace {
@@ -79,6 +80,26 @@ struct ChosenDevice {
   std::vector<int> compute_capabilities;
 };
 
+// Returns the devices of all ranks. Collective over the mesh.
+std::vector<device::Identity> gather_identities(ControlPlane& control,
+                                                const device::Identity& mine) {
+  struct Identities {
+    device::Identity own;
+    std::vector<device::Identity> all;
+  };
+  MpiMemory<Identities> identities;
+  identities->own = mine;
+  identities->all.resize(static_cast<std::size_t>(control.placement.world_size()));
+  MPI_Request request = MPI_REQUEST_NULL;
+  mpi::check(MPI_Iallgather(&identities->own, sizeof mine, MPI_BYTE, identities->all.data(),
+                            sizeof mine, MPI_BYTE, control.comm().native(), &request),
+             "MPI_Iallgather");
+  identities.wait(request, control.monitor,
+                  WaitPoint::of_all(control.comm().size(), "the comparison of devices"),
+                  control.deadline());
+  return std::move(identities->all);
+}
+
 // Chooses a device for this rank. No other rank may use it, unless the options allow sharing.
 ChosenDevice choose_device(const MeshOptions& options, ControlPlane& control, int visible_devices,
                            int nccl_version) {
@@ -98,10 +119,7 @@ ChosenDevice choose_device(const MeshOptions& options, ControlPlane& control, in
     failure = error.message();
   }
   all.agree("the comparison of devices", failure);
-  std::vector<device::Identity> identities(static_cast<std::size_t>(placement.world_size()));
-  mpi::check(MPI_Allgather(&mine, sizeof mine, MPI_BYTE, identities.data(), sizeof mine, MPI_BYTE,
-                           control.comm().native()),
-             "MPI_Allgather");
+  const std::vector<device::Identity> identities = gather_identities(control, mine);
   ChosenDevice chosen{std::move(claim), {}};
   for (const device::Identity& identity : identities)
     chosen.compute_capabilities.push_back(identity.compute_capability);

@@ -128,7 +128,8 @@ std::shared_ptr<GroupCoordinator> Mesh::new_group(std::span<const Rank> ranks, s
     throw UsageError{fmt::format("new_group {} is called on rank {}, which is not in the group",
                                  name_or_default(name, set), rank().value()),
                      "call new_group only on members of the group"};
-  return open_dynamic(state, std::move(set), name);
+  return detail::finding_losses(*state.runtime,
+                                [&] { return open_dynamic(state, std::move(set), name); });
 }
 
 std::vector<std::shared_ptr<GroupCoordinator>> Mesh::new_groups(
@@ -145,7 +146,9 @@ std::vector<std::shared_ptr<GroupCoordinator>> Mesh::new_groups(
                            [&](std::size_t a, std::size_t b) { return groups[a] < groups[b]; });
   std::vector<std::shared_ptr<GroupCoordinator>> result(groups.size());
   for (const std::size_t g : order)
-    if (sets[g].contains(rank())) result[g] = open_dynamic(state, std::move(sets[g]), {});
+    if (sets[g].contains(rank()))
+      result[g] = detail::finding_losses(
+          *state.runtime, [&] { return open_dynamic(state, std::move(sets[g]), {}); });
   return result;
 }
 

@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 
 #include "device/stream_memory.hpp"
+#include "mpi/detail/unfinished.hpp"
 #include "rankmesh/mpi/error.hpp"
 #include "rankmesh/wait/mpi_memory.hpp"
 #include "wait/detail/progress.hpp"
@@ -43,7 +44,9 @@ NcclBackend::NcclBackend(const nccl::Library& library, device::Claim claim,
       device_{claim.device()},
       control_{std::move(control)},
       context_{std::make_shared<NcclContext>(library, std::move(claim),
-                                             std::move(compute_capabilities), control_)} {}
+                                             std::move(compute_capabilities), control_)} {
+  if (mpi::is_survivor()) context_->watch.start();
+}
 
 OpenedDevices NcclBackend::open(const DeviceOpening& wanted, const Participants& participants) {
   attempts_ = highest_of(attempts_, participants) + 1;
@@ -99,7 +102,7 @@ void NcclBackend::close(Connection& connection, const Deadline& deadline) {
     } else if (comm.is_owned()) {
       try {
         finalize(std::array{&comm}, deadline);
-        comm.wait_until_ready(deadline, control_->lock);
+        comm.wait_until_ready(deadline, control_.get());
         comm.destroy();
       } catch (const Error& error) {
         connection.mark_broken(error);
@@ -112,7 +115,7 @@ void NcclBackend::close(Connection& connection, const Deadline& deadline) {
 }
 
 void NcclBackend::close(Connections connections, const Deadline& deadline) {
-  context_->set_reason({});  // the thread of the watch must not abort what is destroyed here
+  context_->forget_reasons();  // the thread of the watch must not abort what is destroyed here
   // A broken communicator cannot be finalised, and a failure must not leave the others open.
   std::exception_ptr failure;
   const auto for_each_usable = [&](auto&& step) {
@@ -149,7 +152,7 @@ void NcclBackend::close(Connections connections, const Deadline& deadline) {
     for_each_usable([&](nccl::Communicator& comm) {
       if (!comm.is_owned() || comm.is_blocking() != blocks) return;
       if (unfinished != nullptr) std::rethrow_exception(unfinished);
-      comm.wait_until_ready(deadline, control_->lock);
+      comm.wait_until_ready(deadline, control_.get());
     });
   }
   for_each_usable([](nccl::Communicator& comm) { comm.destroy(); });
@@ -183,8 +186,20 @@ void NcclBackend::watch(std::function<std::string()> reason, Deadline::Duration 
   context_->watch.start(std::min(limit / 8, nccl::CallWatch::usual_pause));
 }
 
+// CUDA returns such an error from each call, until the process ends.
+void NcclBackend::require_working() const {
+  try {
+    const device::MakeCurrent here{device_};
+    (void)device::Stream{}.query();
+  } catch (const device::CudaError& error) {
+    throw Error{fmt::format("rank {} cannot use its device any more: {}", control_->rank().value(),
+                            error.message()),
+                "end this process: the others go on without it"};
+  }
+}
+
 std::string NcclBackend::abort() noexcept {
-  context_->set_reason({});
+  context_->forget_reasons();
   context_->abort();
   return context_->left_behind();
 }

@@ -24,7 +24,12 @@ void NcclGroup::end() {
   if (state_ == nullptr) return;
   detail::MeshState& state = *std::exchange(state_, nullptr);
   const detail::CallLock lock{*state.runtime};
-  state.runtime->batch.end(state.deadline());
+  try {
+    state.runtime->batch.end(state.deadline());
+  } catch (const Error& error) {
+    state.runtime->throw_if_result_of_loss(error);
+    throw;
+  }
 }
 
 }  // namespace rankmesh

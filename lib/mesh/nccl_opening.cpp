@@ -49,6 +49,10 @@ class Opening {
       make_blocking();
       split();
       warm_up(free_before);
+    } catch (const Error& error) {
+      abort();
+      control_.throw_if_result_of_loss(error);
+      throw;
     } catch (...) {
       abort();
       throw;
@@ -200,7 +204,7 @@ class Opening {
     const auto count = static_cast<std::int64_t>(opened_.size());
     std::string failure;
     try {
-      nccl::release(originals_, control_.deadline(), control_.lock);
+      nccl::release(originals_, control_.deadline(), control_);
       originals_.clear();
       const std::int64_t by_inits = count == 0 ? 0 : (free_before - free_memory()) / count;
       const device::Stream stream = device::Stream::create();
@@ -214,6 +218,8 @@ class Opening {
             std::max<std::int64_t>(by_inits, 0) + std::max<std::int64_t>(before - free_memory(), 0);
       }
       scratch_.reset();
+    } catch (const LostRanks&) {
+      throw;  // every survivor finds it
     } catch (const Error& error) {
       failure = error.message();
       for (const Opened& o : opened_)

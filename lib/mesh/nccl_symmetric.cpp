@@ -76,6 +76,8 @@ std::byte* NcclBackend::allocate_symmetric(std::size_t bytes, Agreement agreemen
   try {
     for (const auto& connection : connections)
       kinds.push_back(register_with(*connection, memory, context_->watch, *control_));
+  } catch (const LostRanks&) {
+    throw;  // every survivor finds it
   } catch (const Error& error) {
     failure = error.message();
     for (const auto& connection : connections)

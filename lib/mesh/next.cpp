@@ -17,6 +17,7 @@
 #include "detail/open_loss_link.hpp"
 #include "detail/state.hpp"
 #include "mpi/detail/job_end.hpp"
+#include "mpi/detail/survivors.hpp"
 #include "rankmesh/layout/rank_set.hpp"
 #include "rankmesh/layout/shrink.hpp"
 #include "rankmesh/mesh/mesh.hpp"
@@ -106,9 +107,8 @@ std::unique_ptr<detail::MeshState> open_next(const detail::MeshState& state,
   std::vector<int> ranks = to_ints(members);
   mpi::Communicator reserve = detail::create_bounded(
       control, losses_before, ranks,
-      [reserve = control.reserve.view(), ranks = std::move(ranks), tag = tag_of(loss.round)] {
-        return mpi::create_group(reserve, ranks, tag);
-      });
+      [reserve = control.reserve.view(), ranks = std::move(ranks), tag = tag_of(loss.round),
+       mesh = control.key_of_mesh] { return mpi::create_of_survivors(reserve, ranks, tag, mesh); });
   MeshOptions options = state.options;
   options.reorder.clear();
   detail::NextMesh next{plan, loss.step, std::move(reserve)};
@@ -122,10 +122,11 @@ std::unique_ptr<detail::MeshState> open_next(const detail::MeshState& state,
 template <class Part>
 auto finding_losses_of(const detail::MeshState& state, const LossWatch::Loss& loss, Part&& part) {
   const LossWatch& watch = *state.control->losses;
+  const std::uint64_t known = LossWatch::count();
   try {
     return part();
-  } catch (const Error&) {
-    LossWatch::look_at_all(true);
+  } catch (const Error& error) {
+    LossWatch::look_after(error, known);
     if (watch.round() != loss.round) LossWatch::raise(&watch);
     throw;
   }
@@ -201,7 +202,10 @@ std::unique_ptr<detail::MeshState> open_after_loss(detail::MeshState& state) {
                     policy == ShrinkPolicy::spare ? "too few spare ranks are left"
                                                   : "no replica is complete"),
         "end the program, and begin again from a checkpoint"};
-  if (state.device) (void)state.device->abort();
+  if (state.device) {
+    (void)state.device->abort();
+    state.device->require_working();  // otherwise the next mesh could not be opened on any rank
+  }
   const std::vector<Rank> ranks = ranks_of_next(shrunk, policy);
   std::unique_ptr<detail::MeshState> next;
   if (std::ranges::find(ranks, state.control->rank()) != ranks.end()) {
@@ -254,7 +258,7 @@ bool Mesh::commit(std::int64_t step) {
   // back.
   const bool goes_back = step <= watch.step().value_or(-1);
   if (goes_back) meet_others();
-  if (!watch.commit(step)) state.control->throw_if_result_of_loss();
+  if (!watch.commit(step)) state.control->throw_if_newly_lost();
   bool stops = false;
   if (watch.spans_nodes() || goes_back) {
     stops = is_stop_requested_by_any(*state.control, point);

@@ -277,8 +277,10 @@ OpenGroups open_groups_or_lose(LocalPlan& local, const MeshOptions& options,
                                const SharedMemoryBackend& shared, const NextMesh* next) {
   try {
     return open_groups(local, options, control, shared);
-  } catch (const LostRanks&) {
-    if (next != nullptr || control->losses == nullptr || control->losses->round() == 0) throw;
+  } catch (const Error& error) {
+    if (next != nullptr || control->losses == nullptr) throw;
+    LossWatch::look_after(error, control->losses_before);
+    if (control->losses->round() == 0) throw;
     return {.runtime =
                 make_runtime(control, std::move(*local.routes), options, local.settings, nullptr)};
   }

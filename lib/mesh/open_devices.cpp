@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "detail/communicators.hpp"
 #include "detail/state.hpp"
 #include "rankmesh/base/hash.hpp"
 #include "rankmesh/mesh/mesh.hpp"
@@ -179,8 +180,11 @@ void Mesh::open(std::span<const std::string_view> names) {
   std::optional<WaitMonitor> part_monitor;
   if (members.size() < static_cast<std::size_t>(size())) {
     state.rendezvous.join(control, members, "open of " + text, fmt::format("open({})", text), {});
-    part =
-        mpi::create_group(control.comm(), members, static_cast<int>(hash_bytes(text).low & 0x3fff));
+    part = detail::create_bounded(
+        control, control.losses_before, members,
+        [mesh = control.comm(), members, tag = static_cast<int>(hash_bytes(text).low & 0x3fff)] {
+          return mpi::create_group(mesh, members, tag);
+        });
     part_monitor.emplace(
         part.view(), WaitMonitor::Audience::own,
         control.names.among(RankSet::of(std::vector<Rank>(members.begin(), members.end()))),

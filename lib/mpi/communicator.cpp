@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "rankmesh/mpi/communicator.hpp"
 
+#include <dlfcn.h>
+
 #include <new>
 
+#include <fmt/format.h>
+
+#include "detail/survivors.hpp"
 #include "detail/translated_ranks.hpp"
 #include "rankmesh/mpi/error.hpp"
 
@@ -109,6 +114,26 @@ Communicator create_group(const CommunicatorView& parent, std::span<const int> r
   MPI_Comm native = MPI_COMM_NULL;
   check(MPI_Comm_create_group(parent.native(), members.native(), tag, &native),
         "MPI_Comm_create_group");
+  return Communicator{native};
+}
+
+Communicator create_of_survivors(const CommunicatorView& parent, std::span<const int> ranks,
+                                 int tag, std::uint64_t mesh) {
+  // The library may be newer than the headers. In Open MPI 5, a variable says whether
+  // mpirun --with-ft ulfm was used.
+  using CreateFromGroup = int (*)(MPI_Group, const char*, MPI_Info, MPI_Errhandler, MPI_Comm*);
+  const auto* const is_tolerant =
+      static_cast<const bool*>(::dlsym(RTLD_DEFAULT, "ompi_ftmpi_enabled"));
+  const auto create =
+      reinterpret_cast<CreateFromGroup>(::dlsym(RTLD_DEFAULT, "MPI_Comm_create_from_group"));
+  if (is_tolerant == nullptr || !*is_tolerant || create == nullptr)
+    return create_group(parent, ranks, tag);
+  const OwnedGroup all{parent};
+  const OwnedGroup members{all, ranks};
+  MPI_Comm native = MPI_COMM_NULL;
+  check(create(members.native(), fmt::format("rankmesh {:x} {}", mesh, tag).c_str(), MPI_INFO_NULL,
+               MPI_ERRORS_RETURN, &native),
+        "MPI_Comm_create_from_group");
   return Communicator{native};
 }
 

@@ -34,12 +34,15 @@ bool may_be_mismatch(int error_class) {
 void detail::fail(int code, const char* function, const std::source_location& where) {
   char text[MPI_MAX_ERROR_STRING] = "";
   int length = 0;
-  if (is_active()) MPI_Error_string(code, text, &length);
+  // Open MPI returns some of its own codes, which are negative. Asking for their texts ends the
+  // job.
+  const bool is_known = code >= 0 && is_active();
+  if (is_known) MPI_Error_string(code, text, &length);
   std::string_view file = where.file_name();
   file.remove_prefix(
       std::min(file.find("lib/") == std::string_view::npos ? 0 : file.rfind("lib/"), file.size()));
   int error_class = MPI_SUCCESS;
-  if (is_active()) MPI_Error_class(code, &error_class);
+  if (is_known) MPI_Error_class(code, &error_class);
   throw MpiError{code,
                  fmt::format("{} failed: {} (code {}, {}:{})", function, on_one_line(text), code,
                              file, where.line()),

@@ -37,6 +37,22 @@ void NcclContext::note_left_behind(const std::string& names) noexcept {
   left_behind_ += (left_behind_.empty() ? "" : ", ") + names;
 }
 
+// The operations of a rank never end on the device if a member is lost. The program may wait for
+// them in CUDA, without rankmesh.
+std::string NcclContext::reason_to_abort() {
+  detail::LossWatch::look_at_all();
+  const std::lock_guard lock{reason_mutex_};
+  try {
+    if (may_be_lost_ && control->is_lost()) {
+      may_be_lost_ = false;
+      return "ranks are lost";
+    }
+    return reason_ ? reason_() : std::string{};
+  } catch (const std::exception&) {
+    return {};  // the device has failed, which the program learns by its next call
+  }
+}
+
 bool NcclContext::has_implicit_order(const nccl::Library& library) {
   constexpr int first_with_implicit_order = 22600;
   const char* value = std::getenv("NCCL_LAUNCH_ORDER_IMPLICIT");

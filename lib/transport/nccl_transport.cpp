@@ -112,9 +112,11 @@ bool StreamTransport::is_capturing(StreamRef stream) const {
   return status != cudaStreamCaptureStatusNone;
 }
 
-void StreamTransport::wait(StreamRef ref, const Deadline& deadline) {
+void StreamTransport::wait(StreamRef ref, const Deadline& deadline,
+                           const std::function<void()>& look) {
   const device::Stream stream = device::Stream::adopt(static_cast<cudaStream_t>(ref.native()));
   const auto is_done = [&] {
+    look();
     const bool done = stream.query();
     if (comm_ != nullptr) (void)comm_->is_ready();  // throws if an error has ended the stream
     return done;
@@ -191,7 +193,7 @@ void NcclTransport::issue(const Call& call) {
   context_->watch.run(std::array{comm_.get()}, limit, [&] {
     comm_->require_whole();
     if (detail::issue_nccl_call(call, *comm_, rank_, size_))
-      comm_->wait_until_ready(Deadline{timeout_}, context_->control->lock);
+      comm_->wait_until_ready(Deadline{timeout_}, context_->control.get());
   });
 }
 

@@ -56,7 +56,8 @@ void LongWait::look() {
     take_steps();
   } catch (const LostRanks&) {
     throw;
-  } catch (const Error&) {
+  } catch (const Error& error) {
+    if (state_.control != nullptr) state_.control->throw_if_result_of_loss(error);
     if (may_give_up()) throw;
   }
 }

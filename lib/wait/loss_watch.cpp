@@ -19,6 +19,7 @@
 #include "mpi/detail/translated_ranks.hpp"
 #include "mpi/detail/unfinished.hpp"
 #include "rankmesh/base/error.hpp"
+#include "rankmesh/wait/backoff.hpp"
 
 namespace rankmesh::detail {
 namespace {
@@ -76,6 +77,7 @@ std::atomic<std::uint64_t> LossWatch::rounds_seen{0};
 std::atomic<bool> LossWatch::stops{false};
 static_assert(std::atomic<bool>::is_always_lock_free);
 std::atomic<std::int64_t> LossWatch::shortest_limit{0};
+std::atomic<std::int64_t> LossWatch::no_news_until{0};
 
 std::shared_ptr<LossWatch> LossWatch::create(std::shared_ptr<NodeBoard> board, RankNames names,
                                              std::string mesh, std::optional<std::int64_t> step,
@@ -125,6 +127,34 @@ void LossWatch::look_at_all(Waiting& waiting, const mpi::CommunicatorView& comm,
     if (watch.exclude_after_ == 0 || now - waiting.since < watch.exclude_after_) return;
     watch.exclude_late(mpi::translated_ranks(comm, members, watch.comm_));
   });
+}
+
+void LossWatch::look_after(const Error& error, std::uint64_t known) {
+  if (dynamic_cast<const LibraryError*>(&error) != nullptr) await_news(known);
+  look_at_all(true);
+}
+
+// One error passes several places, each of which asks.
+void LossWatch::await_news(std::uint64_t known) {
+  std::int64_t time = 0;
+  OpenParts<LossWatch>::instance().for_each(
+      [&](const LossWatch& watch) { time = std::max(time, watch.time_of_news()); });
+  const std::int64_t begin = NodeBoard::now();
+  Backoff backoff{{.yields = std::chrono::milliseconds{1}}};
+  for (look_at_all(true); count() == known; look_at_all(true)) {
+    if (NodeBoard::now() < no_news_until) return;
+    if (NodeBoard::now() - begin >= time) {
+      no_news_until = NodeBoard::now() + time;
+      return;
+    }
+    backoff.pause();
+  }
+}
+
+std::int64_t LossWatch::time_of_news() const {
+  if (!board_->is_open()) return 0;
+  const Patience::Duration of_node = patience().sign;
+  return nanoseconds(link_ == nullptr ? of_node : of_node + Patience::Duration{link_->silence()});
 }
 
 void LossWatch::exclude_late(const std::vector<int>& awaited) {

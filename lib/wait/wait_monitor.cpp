@@ -200,7 +200,7 @@ void WaitMonitor::wait(const std::function<bool()>& done, const WaitPoint& point
     } catch (const LostRanks&) {
       throw;
     } catch (const Error& error) {
-      if (state_->control != nullptr) state_->control->throw_if_result_of_loss();
+      if (state_->control != nullptr) state_->control->throw_if_result_of_loss(error);
       long_wait.throw_deadlock();  // the other error is a result of it
       // The members of a group in shared memory also learn there whom one of them has missed.
       const auto* const timeout = dynamic_cast<const TimeoutError*>(&error);

@@ -113,6 +113,24 @@ TEST_CASE("what a launcher does when a rank dies") {
   CHECK_CONTAINS(end({{"PMI_SIZE", "4"}}, "MPICH Version:\t4.0.2\nx")->hint,
                  "mpirun -n ... rankmesh-guard");
   CHECK(!end({{"PMI_SIZE", "4"}, {"RANKMESH_GUARD", "7:12"}}, "MPICH Version:\t4.0.2\nx"));
+  CHECK_CONTAINS(end(mpirun, "Open MPI v5.0.7, x")->hint,
+                 "mpirun --prtemca prte_allowed_exit_without_sync 1 -n ... rankmesh-guard");
+  CHECK(!end(guarded, "Open MPI v5.0.7, x"));
+  CHECK(!end(with({{"OMPI_MCA_mpi_ft_enable", "1"}}), "Open MPI v5.0.7, x"));  // --with-ft ulfm
+  // srun starts ranks with guards, or mpirun, which starts them.
+  const Variables srun{{"SLURM_STEP_NUM_TASKS", "4"}, {"SLURM_STEPID", "0"}, {"PMIX_RANK", "1"}};
+  const auto of_srun = [&](Variables more) {
+    more.insert(srun.begin(), srun.end());
+    return end(more);
+  };
+  REQUIRE(of_srun({{"RANKMESH_GUARD", "7:12"}}));
+  CHECK_CONTAINS(of_srun({{"RANKMESH_GUARD", "7:12"}})->message, "srun --mpi=pmix ends the job");
+  CHECK_CONTAINS(of_srun({})->hint,
+                 "salloc or sbatch, and start it with mpirun --mca orte_allowed");
+  CHECK(!of_srun({{"RANKMESH_GUARD", "7:12"},
+                  {"OMPI_COMM_WORLD_RANK", "1"},
+                  {"OMPI_COMM_WORLD_SIZE", "4"},
+                  {"OMPI_MCA_orte_allowed_exit_without_sync", "1"}}));
 }
 
 TEST_CASE("variables that the ranks inherit from an outer launcher prove nothing") {

@@ -219,7 +219,8 @@ TEST_CASE("what an abort ends is not complete, also if the abort has no reason")
   REQUIRE(cudaStreamSynchronize(stream.native()) == cudaSuccess);
   const auto says = doctest::Contains("the communicator of 'tp' was aborted");
   if (alone) CHECK_THROWS_WITH_AS((void)alone->test(), says, ClosedError);
-  CHECK_THROWS_WITH_AS(transport.wait(stream, Deadline{Deadline::Duration{1}}), says, ClosedError);
+  CHECK_THROWS_WITH_AS(transport.wait(stream, Deadline{Deadline::Duration{1}}, [] {}), says,
+                       ClosedError);
   wait_for_all();
 }
 

@@ -4,11 +4,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "rankmesh/device/device_buffer.hpp"
 #include "rankmesh/exchange/kept_tensors.hpp"
 #include "rankmesh/rankmesh.hpp"
 
@@ -17,8 +19,10 @@ namespace rankmesh_test {
 /// The ranks of dp divide the elements. Each has the number of its place and of a state.
 class Shards {
  public:
-  explicit Shards(rankmesh::Mesh& mesh)
-      : group_{mesh["dp"]},
+  /// @param on_device  Whether the elements are in device memory when they are kept and restored.
+  explicit Shards(rankmesh::Mesh& mesh, bool on_device = false)
+      : on_device_{on_device},
+        group_{mesh["dp"]},
         place_{rankmesh::TensorPlacement::parse(
             fmt::format("[{}] f64 @ dp={} : (dp)", count, group_.size()))},
         self_{group_.rank_in_group().value()},
@@ -36,12 +40,21 @@ class Shards {
     return true;
   }
   void keep(rankmesh::exchange::KeptTensors& kept, std::int64_t step) {
-    kept.keep(group_, step, {{"shards", place_, own_}});
+    if (on_device_)
+      kept.keep(group_, step, {{"shards", place_, copy_on_device().span()}});
+    else
+      kept.keep(group_, step, {{"shards", place_, own_}});
   }
   /// Returns what is missing; nothing if all elements of this group are restored.
   [[nodiscard]] std::string restore(rankmesh::exchange::KeptTensors& kept, std::int64_t step) {
     try {
-      kept.restore(group_, step, {{"shards", place_, own_}});
+      if (!on_device_) {
+        kept.restore(group_, step, {{"shards", place_, own_}});
+      } else {
+        const Elements on_device{own_.size()};
+        kept.restore(group_, step, {{"shards", place_, on_device.span()}});
+        own_ = on_device.download({});
+      }
     } catch (const rankmesh::LostElements& lost) {
       return lost.message();
     }
@@ -49,12 +62,16 @@ class Shards {
   }
 
  private:
+  using Elements = rankmesh::device::DeviceBuffer<double>;
+  [[nodiscard]] Elements copy_on_device() const { return Elements{std::span<const double>{own_}}; }
+
   static constexpr std::int64_t count = 40'000;
   [[nodiscard]] double value(std::size_t i, std::int64_t state) const {
     return static_cast<double>(count * state + place_.runs(self_, 0).front().global) +
            static_cast<double>(i);
   }
 
+  bool on_device_;
   rankmesh::GroupCoordinator& group_;
   rankmesh::TensorPlacement place_;
   rankmesh::Rank self_;

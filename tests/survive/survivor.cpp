@@ -24,6 +24,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "device_steps.hpp"
 #include "rankmesh/exchange/checkpoint.hpp"
 #include "rankmesh/rankmesh.hpp"
 #include "rankmesh/spec/mesh_spec.hpp"
@@ -96,12 +97,7 @@ void die(std::string_view kind = {}) {
   ::kill(::getpid(), kind == "fault" ? SIGSEGV : SIGKILL);
 }
 
-void require(bool condition, const char* what) {
-  if (condition) return;
-  fmt::print("WRONG: {}\n", what);
-  std::fflush(stdout);
-  std::_Exit(3);
-}
+using rankmesh_test::require;
 
 // Where an excluded rank writes before it ends.
 std::span<int> old_memory;
@@ -123,6 +119,7 @@ class Steps {
   // Whether the first ranks do not die, but are excluded.
   static bool is_slow(std::string_view kind) { return kind == "slow" || kind.starts_with("stop"); }
   void step() {
+    if (kind_.starts_with("device")) return rankmesh_test::device_step(mesh_, kind_);
     if (kind_ == "message") return message();
     if (kind_ == "function") return with_function();
     if (kind_ == "test") return test();
@@ -221,6 +218,9 @@ ShrinkPolicy policy_for(std::string_view mesh, MPI_Comm world) {
 int run(const Arguments& arguments) {
   int self = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &self);
+  // NCCL takes the ranks for ranks of several hosts, and reports that the connection to one has
+  // ended.
+  if (arguments.kind == "device, hosts") ::setenv("NCCL_HOSTID", std::to_string(self).c_str(), 1);
   if (arguments.kind.starts_with("ask")) ::signal(SIGTERM, [](int) { Mesh::request_stop(); });
   const auto is_in = [&](const std::vector<int>& list) {
     return std::ranges::find(list, self) != list.end();
@@ -239,10 +239,16 @@ int run(const Arguments& arguments) {
     if (self == size - 1) return 0;
   }
   survival.policy = policy_for(arguments.mesh, world);
-  std::optional<Mesh> mesh{std::in_place, world, std::string_view{arguments.mesh},
-                           MeshOptions{.survive = survival}};
   MPI_Comm of_program = MPI_COMM_NULL;
   MPI_Comm_dup(world, &of_program);
+  if (arguments.kind == "device opening" && is_in(arguments.first))
+    std::thread{[] {
+      rankmesh_test::await_nccl();
+      ::usleep(200'000);  // the fault "late" keeps it in the creation of its communicators
+      die();
+    }}.detach();
+  std::optional<Mesh> mesh{std::in_place, world, std::string_view{arguments.mesh},
+                           MeshOptions{.survive = survival}};
   exchange::KeptTensors kept;
   int losses = 0;
   bool is_lost = false;
@@ -261,7 +267,7 @@ int run(const Arguments& arguments) {
       }
       Steps work{*mesh, arguments.kind, losses == 0 ? of_program : MPI_COMM_NULL};
       const std::int64_t first = mesh->step().value_or(-1) + 1;
-      rankmesh_test::Shards shards{*mesh};
+      rankmesh_test::Shards shards{*mesh, arguments.kind.starts_with("device")};
       shards.fill(-1);
       if (first > 0) restore(*mesh, shards, kept, first - 1);
       const bool dies = losses == 0 && is_in(arguments.first);
@@ -274,7 +280,7 @@ int run(const Arguments& arguments) {
         // Spare ranks die before.
         if (arguments.kind == "spare" && step == step_of_death) ::usleep(400'000);
         if (dies && step == step_of_death && arguments.kind != "close" &&
-            arguments.kind != "commit")
+            arguments.kind != "device close" && arguments.kind != "commit")
           die(arguments.kind);
         work.step();
         shards.add(1);
@@ -285,7 +291,13 @@ int run(const Arguments& arguments) {
           ::usleep(500'000);
         if (mesh->commit(step)) break;
       }
-      if (dies && arguments.kind != "ask") die();
+      if (dies && arguments.kind == "device close")
+        std::thread{[] {
+          rankmesh_test::await_nccl();
+          die();
+        }}.detach();
+      else if (dies && arguments.kind != "ask")
+        die();
       mesh->close();
       fmt::print("closed {} of {} at {}\n", mesh->rank().value(), mesh->size(), *mesh->step());
       return 0;
@@ -303,7 +315,9 @@ int run(const Arguments& arguments) {
       std::ranges::fill(old_memory, 99);  // nobody reads it
       throw;
     }
-    if (losses == 1 && is_in(arguments.second)) {
+    if (losses == 1 && is_in(arguments.second) && arguments.kind == "device broken") {
+      rankmesh_test::break_device();
+    } else if (losses == 1 && is_in(arguments.second)) {
       if (arguments.wait_of_second == 0) die();
       std::thread{[wait = arguments.wait_of_second] {
         ::usleep(wait);

@@ -132,6 +132,14 @@ class RANKMESH_API PeerError : public TimeoutError {
       : TimeoutError{std::move(message), std::move(hint), std::move(missing)} {}
 };
 
+/// A library below rankmesh, or a transport of the program, has reported an error. In a mesh that
+/// may survive, such an error is often the first sign that a rank is lost. Then LostRanks is thrown
+/// instead.
+class RANKMESH_API LibraryError : public Error {
+ public:
+  using Error::Error;  ///< Creates an error from its text and a hint, which may be empty.
+};
+
 /// Ranks of a mesh that may survive (MeshOptions::survive) are lost: their processes have ended, or
 /// exceptions have destroyed their meshes. The current or next call of every surviving rank throws
 /// this exception, with the same text. Mesh::next() opens the mesh of the survivors.

@@ -14,10 +14,11 @@ namespace rankmesh::device {
 
 /// Reports that a function of the CUDA runtime did not return cudaSuccess. The error keeps CUDA's
 /// error code.
-class RANKMESH_API CudaError : public Error {
+class RANKMESH_API CudaError : public LibraryError {
  public:
   /// Creates an error from CUDA's code and a text.
-  CudaError(cudaError_t code, std::string message) : Error{std::move(message)}, code_{code} {}
+  CudaError(cudaError_t code, std::string message)
+      : LibraryError{std::move(message)}, code_{code} {}
   /// Returns CUDA's code.
   [[nodiscard]] cudaError_t code() const noexcept { return code_; }
 

@@ -21,7 +21,11 @@ namespace rankmesh::exchange {
 ///
 /// The object outlives the mesh. It has memory for two steps: what was kept before stays until the
 /// next step is complete. A step counts when Mesh::commit() says so, so call commit() after each
-/// keep(). Host memory only. Move-only. Thread safety: the rules of the group apply.
+/// keep(). Move-only. Thread safety: the rules of the group apply.
+///
+/// The tensors may be in device memory. What is kept is in host memory. keep() and restore() copy
+/// on the default stream, so the work on other streams that uses the tensors must have ended
+/// before.
 class RANKMESH_API KeptTensors {
  public:
   /// @param options  Of the Redistribution that moves the elements.

@@ -12,11 +12,11 @@
 namespace rankmesh::mpi {
 
 /// An MPI function returned an error. code() returns MPI's error code.
-class RANKMESH_API MpiError : public Error {
+class RANKMESH_API MpiError : public LibraryError {
  public:
   /// Creates an error from MPI's code, a text, and a hint, which may be empty.
   MpiError(int code, std::string message, std::string hint = {})
-      : Error{std::move(message), std::move(hint)}, code_{code} {}
+      : LibraryError{std::move(message), std::move(hint)}, code_{code} {}
   /// Returns MPI's code.
   [[nodiscard]] int code() const noexcept { return code_; }
 

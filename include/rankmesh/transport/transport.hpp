@@ -18,9 +18,10 @@ namespace rankmesh {
 
 /// Reports that a transport of the program has failed in a call, or could not be opened. The
 /// message contains the name of the transport and the text of its exception, which is nested.
-class RANKMESH_API TransportError : public Error {
+class RANKMESH_API TransportError : public LibraryError {
  public:
-  using Error::Error;  ///< Creates an error from its text and a hint, which may be empty.
+  using LibraryError::LibraryError;  ///< Creates an error from its text and a hint, which may be
+                                     ///< empty.
 };
 
 /// Represents an operation that was started. The buffers and this object must exist until the

@@ -42,6 +42,7 @@ struct Patience {
   Duration deaths{0.05};   ///< Between two looks for them.
   Duration ballot{0.05};   ///< For answers between nodes.
   Duration decision{5};    ///< Of the nodes, after the silence that the program allows.
+  Duration sign{1};        ///< For the news of a loss, after another library has failed.
   Duration creation{0.1};  ///< Of a communicator, after a rank was lost; see create_bounded().
   Duration finalize{1};    ///< MPI_Finalize, after another process has come through it, or died.
 

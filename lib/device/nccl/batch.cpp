@@ -82,7 +82,7 @@ void Batch::issue(Deadline::Duration limit) {
   library_->check(code, "ncclGroupEnd");
   if (code != ncclInProgress) return;
   const Deadline deadline{limit};
-  for (const Communicator* comm : members_) comm->wait_until_ready(deadline, control_->lock);
+  for (const Communicator* comm : members_) comm->wait_until_ready(deadline, control_.get());
 }
 
 }  // namespace rankmesh::nccl

@@ -165,6 +165,8 @@ class Bootstrap {
       try {
         monitor_.wait([&] { return comms_[i]->is_ready(); }, point_of(requests_[i], "init"),
                       deadline_);
+      } catch (const LostRanks&) {
+        throw;  // every survivor finds it
       } catch (const Error& error) {
         note(requests_[i], "init", error.message());
         end_waits_of_peers(error.message());

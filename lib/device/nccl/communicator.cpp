@@ -10,6 +10,7 @@
 #include "rankmesh/device/nccl/abort.hpp"
 #include "rankmesh/device/nccl/mode.hpp"
 #include "rankmesh/wait/backoff.hpp"
+#include "wait/detail/control_plane.hpp"
 #include "wait/detail/progress.hpp"
 
 namespace rankmesh::nccl {
@@ -128,9 +129,14 @@ bool Communicator::is_ready() const {
 }
 
 void Communicator::wait_until_ready(const Deadline& deadline,
-                                    rankmesh::detail::MeshLock* mesh) const {
-  const rankmesh::detail::AtPoll at_poll{mesh};
-  if (!poll_until([&] { return is_ready(); }, deadline))
+                                    const rankmesh::detail::ControlPlane* mesh) const {
+  const rankmesh::detail::AtPoll at_poll{mesh == nullptr ? nullptr : mesh->lock};
+  rankmesh::detail::LossWatch::Waiting waiting;
+  const auto look = [&] {
+    if (mesh != nullptr) mesh->look_for_losses(waiting);
+    return is_ready();
+  };
+  if (!poll_until(look, deadline))
     throw TimeoutError{fmt::format("NCCL's call on '{}' is still in progress after {} s", name(),
                                    deadline.seconds()),
                        "check what the other members do, or end the call with Mesh::abort()",

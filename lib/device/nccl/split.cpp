@@ -31,6 +31,8 @@ void run_phase(std::span<const SplitRequest> requests, std::string_view phase,
     const SplitRequest* current = requests.data();
     try {
       splits(current, wait);
+    } catch (const LostRanks&) {
+      throw;  // every survivor finds it
     } catch (const Error& error) {
       failure = fmt::format("split of '{}' ({}): {}", current->name,
                             current->parent_ranks.to_string(40), error.message());
@@ -65,11 +67,11 @@ void make_blocking(std::span<const SplitRequest> requests, WaitMonitor& monitor,
 }
 
 void release(std::span<const std::unique_ptr<Communicator>> originals, const Deadline& deadline,
-             rankmesh::detail::MeshLock* mesh) {
+             const rankmesh::detail::ControlPlane& mesh) {
   std::vector<Communicator*> comms;
   for (const auto& comm : originals) comms.push_back(comm.get());
   Communicator::finalize(comms);
-  for (const auto& comm : originals) comm->wait_until_ready(deadline, mesh);
+  for (const auto& comm : originals) comm->wait_until_ready(deadline, &mesh);
   for (const auto& comm : originals) comm->destroy();
 }
 

@@ -15,6 +15,7 @@
 #include "open_batch.hpp"
 #include "operations_in_flight.hpp"
 #include "rankmesh/base/deadline.hpp"
+#include "rankmesh/base/error.hpp"
 #include "rankmesh/base/index.hpp"
 #include "rankmesh/base/user_function.hpp"
 #include "rankmesh/routes/route_table.hpp"
@@ -63,8 +64,8 @@ struct MeshRuntime : std::enable_shared_from_this<MeshRuntime> {
   void throw_if_lost() const {
     if (control != nullptr) control->throw_if_lost();
   }
-  void throw_if_result_of_loss() const {
-    if (control != nullptr) control->throw_if_result_of_loss();
+  void throw_if_result_of_loss(const Error& error) const {
+    if (control != nullptr) control->throw_if_result_of_loss(error);
   }
 
   const std::shared_ptr<ControlPlane> control;
@@ -92,6 +93,20 @@ struct MeshRuntime : std::enable_shared_from_this<MeshRuntime> {
  private:
   std::optional<CallRanges> ranges_{};
 };
+
+/// Runs a part of a call. A failure may be the result of a loss of ranks, which is thrown instead.
+template <class Action>
+auto finding_losses(const MeshRuntime& runtime, Action&& action) {
+  runtime.throw_if_lost();
+  try {
+    return action();
+  } catch (const LostRanks&) {
+    throw;
+  } catch (const Error& error) {
+    runtime.throw_if_result_of_loss(error);
+    throw;
+  }
+}
 
 /// Marks the mesh as in use by this thread, so a call from a second thread throws instead
 /// of causing a data race.

@@ -97,6 +97,8 @@ class DeviceBackend {
   /// @param reason  Returns an empty text if there is none. Called by that thread.
   /// @param limit   The thread asks several times within this time.
   virtual void watch(std::function<std::string()> reason, Deadline::Duration limit) = 0;
+  /// Throws an Error if CUDA cannot use the device any more in this process. Local.
+  virtual void require_working() const = 0;
   /// Aborts all communicators without waiting for other ranks. Local; waits for a limited time.
   /// @return The communicators that were left behind, with reasons; empty if all have ended.
   virtual std::string abort() noexcept = 0;

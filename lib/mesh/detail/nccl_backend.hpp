@@ -38,6 +38,7 @@ class NcclBackend final : public DeviceBackend {
   void close(Connection& connection, const Deadline& deadline) override;
   void close(Connections connections, const Deadline& deadline) override;
   void watch(std::function<std::string()> reason, Deadline::Duration limit) override;
+  void require_working() const override;
   std::string abort() noexcept override;
   std::string abort(Connection& connection) noexcept override;
   std::byte* allocate_symmetric(std::size_t bytes, Agreement agreement,

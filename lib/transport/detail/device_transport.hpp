@@ -28,9 +28,11 @@ class DeviceTransport : public RoutedTransport {
   /// Returns the group's own stream; the first call creates it.
   [[nodiscard]] virtual StreamRef stream() = 0;
   /// Blocks the host until the stream is idle.
+  /// @param look  Called at each poll; what it throws ends the wait.
   /// @throws nccl::NcclError  The communicator has failed meanwhile.
   /// @throws TimeoutError
-  virtual void wait(StreamRef stream, const Deadline& deadline) = 0;
+  virtual void wait(StreamRef stream, const Deadline& deadline,
+                    const std::function<void()>& look) = 0;
   /// Queues work on the group's own stream, after the work that `stream` holds now. Returns an
   /// object that is complete once the device has ended this work, and that throws if NCCL fails.
   /// @param queue  Gets the group's own stream.

@@ -82,21 +82,19 @@ struct NcclContext final : nccl::CallWatch::Owner {
     return left_behind_;
   }
 
-  /// Sets what tells the watch why all communicators must be aborted. The thread of the watch calls
-  /// the function until the release.
+  /// Sets what tells the watch, besides a loss of ranks, why all communicators must be aborted.
   void set_reason(std::function<std::string()> reason) {
     const std::lock_guard lock{reason_mutex_};
     reason_ = std::move(reason);
   }
-
-  std::string reason_to_abort() override {
+  /// From now on, there is no reason. The thread of the watch asks no function any more.
+  void forget_reasons() {
     const std::lock_guard lock{reason_mutex_};
-    try {
-      return reason_ ? reason_() : std::string{};
-    } catch (const std::exception&) {
-      return {};  // the device has failed, which the program learns by its next call
-    }
+    reason_ = nullptr;
+    may_be_lost_ = false;
   }
+
+  std::string reason_to_abort() override;
   std::unique_ptr<nccl::Abort> begin_abort(const std::string& why) override {
     const std::lock_guard lock{mutex_};
     return std::make_unique<nccl::Abort>(comms_, why, nccl::Abort::Frees::when_released);
@@ -118,7 +116,7 @@ struct NcclContext final : nccl::CallWatch::Owner {
 
   /// Releases the device, so that another mesh of this process may use another device.
   void release() {
-    set_reason({});
+    forget_reasons();
     watch.stop();
     claim = {};
     events_.clear();
@@ -152,6 +150,7 @@ struct NcclContext final : nccl::CallWatch::Owner {
   std::string left_behind_;
   std::mutex reason_mutex_;
   std::function<std::string()> reason_;
+  bool may_be_lost_ = true;  // and nobody has said so yet
   bool may_warn_of_order_;
   std::vector<device::Event> events_;
   struct OwnWork {

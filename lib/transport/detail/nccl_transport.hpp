@@ -27,7 +27,7 @@ class StreamTransport : public DeviceTransport {
   [[nodiscard]] std::unique_ptr<Pending> start(const Call& call) override;
   [[nodiscard]] std::unique_ptr<Pending> end_of(StreamRef stream) override;
   [[nodiscard]] StreamRef stream() override;
-  void wait(StreamRef stream, const Deadline& deadline) override;
+  void wait(StreamRef stream, const Deadline& deadline, const std::function<void()>& look) override;
   [[nodiscard]] std::unique_ptr<Pending> queue_after(
       StreamRef stream, const std::function<void(StreamRef)>& queue) override;
 

@@ -7,11 +7,13 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/detail/log.hpp"
 #include "loss_watch.hpp"
 #include "node_board.hpp"
 #include "rankmesh/base/deadline.hpp"
+#include "rankmesh/base/error.hpp"
 #include "rankmesh/layout/placement.hpp"
 #include "rankmesh/mpi/communicator.hpp"
 #include "rankmesh/wait/agreement.hpp"
@@ -67,9 +69,24 @@ class ControlPlane {
       LossWatch::raise(losses.get());
   }
 
-  /// Does the same, after it has looked for losses: another error may be a result of one.
-  void throw_if_result_of_loss() const {
+  /// Does the same, after it has looked for losses.
+  void throw_if_newly_lost() const {
     LossWatch::look_at_all(true);
+    throw_if_lost();
+  }
+  /// Does the same if an error is the result of a loss.
+  void throw_if_result_of_loss(const Error& error) const {
+    LossWatch::look_after(error, losses_before);
+    throw_if_lost();
+  }
+
+  /// Looks for losses in a wait that does not use the monitor, because a device carries what it
+  /// waits for. Called again and again.
+  /// @param awaited  Returns for whom this rank waits; see LossWatch::look_at_all().
+  void look_for_losses(
+      LossWatch::Waiting& waiting,
+      const std::function<std::vector<int>()>& awaited = [] { return std::vector<int>{}; }) const {
+    LossWatch::look_at_all(waiting, comm(), awaited);
     throw_if_lost();
   }
 

@@ -104,6 +104,9 @@ class LossLink {
   /// Blocks until so many losses are decided, or until this rank cannot go on or need not.
   [[nodiscard]] LinkState wait_for(std::uint64_t rounds) const;
 
+  /// Returns for how long a node may be silent, in seconds.
+  [[nodiscard]] double silence() const { return facts_.silence; }
+
   // Called by the port.
   [[nodiscard]] std::uint64_t key() const { return facts_.key; }
   void receive(std::span<const std::byte> bytes, const sockaddr_in& source);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "node_board.hpp"
+#include "rankmesh/base/error.hpp"
 #include "rankmesh/base/index.hpp"
 #include "rankmesh/export.hpp"
 #include "rankmesh/mpi/communicator.hpp"
@@ -70,6 +71,11 @@ class RANKMESH_API LossWatch : public std::enable_shared_from_this<LossWatch> {
   ///                 is long.
   static void look_at_all(Waiting& waiting, const mpi::CommunicatorView& comm,
                           const std::function<std::vector<int>()>& awaited);
+  /// Looks at once, because an error may be the result of a loss. If another library has failed,
+  /// waits for this news for a moment: the system ends the connections of a dead process before it
+  /// tells anybody else, and other nodes hear of the death even later.
+  /// @param known  The rounds that the caller knows of; see count().
+  static void look_after(const Error& error, std::uint64_t known);
   /// Returns how many rounds of all its meshes this process has seen.
   [[nodiscard]] static std::uint64_t count() { return rounds_seen.load(std::memory_order_relaxed); }
   /// Throws LostRanks for the last round of a mesh. Blocks until it has settled.
@@ -140,10 +146,13 @@ class RANKMESH_API LossWatch : public std::enable_shared_from_this<LossWatch> {
   [[nodiscard]] bool is_out(std::size_t slot) const;
   [[nodiscard]] bool is_lost(std::size_t slot, std::uint64_t round) const;
   [[noreturn]] void raise_own() const;
+  static void await_news(std::uint64_t known);
+  [[nodiscard]] std::int64_t time_of_news() const;
 
   static std::atomic<std::uint64_t> rounds_seen;
   static std::atomic<bool> stops;
   static std::atomic<std::int64_t> shortest_limit;  // `exclude_after_` of all; 0: none has one
+  static std::atomic<std::int64_t> no_news_until;   // await_news() need not wait before
 
   const std::shared_ptr<NodeBoard> board_;
   const RankNames names_;

@@ -94,9 +94,9 @@ RANKMESH_API void make_blocking(std::span<const SplitRequest> requests, WaitMoni
 
 /// Finalises and destroys communicators that bootstrap() has created. Collective over the members
 /// of each of them, in the same order on all ranks.
-/// @param mesh  As for Communicator::wait_until_ready().
+/// @param mesh  Whose communicators they are; see Communicator::wait_until_ready().
 RANKMESH_API void release(std::span<const std::unique_ptr<Communicator>> originals,
-                          const Deadline& deadline, rankmesh::detail::MeshLock* mesh);
+                          const Deadline& deadline, const rankmesh::detail::ControlPlane& mesh);
 
 /// Makes the splits one after the other, in the order of `requests`, which must be the same on
 /// every rank. Afterwards the participants make an agreement. Collective over the participants;

@@ -16,7 +16,7 @@
 #include "rankmesh/layout/group_options.hpp"
 
 namespace rankmesh::detail {
-struct MeshLock;
+class ControlPlane;
 }
 
 namespace rankmesh::nccl {
@@ -94,8 +94,10 @@ class RANKMESH_API Communicator {
   /// Polls until is_ready() returns true.
   /// @param mesh  The mesh whose call waits, and whose operations on host memory advance meanwhile;
   ///              null if there is none.
-  /// @throws TimeoutError if the deadline passes; the errors of is_ready().
-  void wait_until_ready(const Deadline& deadline, rankmesh::detail::MeshLock* mesh = nullptr) const;
+  /// @throws TimeoutError if the deadline passes; the errors of is_ready(); LostRanks if the mesh
+  /// has lost ranks.
+  void wait_until_ready(const Deadline& deadline,
+                        const rankmesh::detail::ControlPlane* mesh = nullptr) const;
 
   /// Throws NcclError if a communicator that shares resources with this one was aborted: NCCL then
   /// drops the operations of both communicators without an error. Throws TimeoutError if this

@@ -28,10 +28,11 @@ namespace rankmesh::nccl {
 
 /// Reports that an NCCL function failed. The error keeps NCCL's error code. Its message contains
 /// NCCL's last error text.
-class RANKMESH_API NcclError : public Error {
+class RANKMESH_API NcclError : public LibraryError {
  public:
   /// Creates an error from NCCL's code and a text.
-  NcclError(ncclResult_t code, std::string message) : Error{std::move(message)}, code_{code} {}
+  NcclError(ncclResult_t code, std::string message)
+      : LibraryError{std::move(message)}, code_{code} {}
   /// Returns NCCL's code.
   [[nodiscard]] ncclResult_t code() const noexcept { return code_; }
 
