@@ -198,7 +198,7 @@ std::optional<LauncherMismatch> srun_without_pmix(std::string_view mpi_library) 
   return srun_without_pmix(mpi_library, own_variable);
 }
 
-std::optional<LauncherMismatch> end_by_death(std::string_view mpi_library,
+std::optional<LauncherMismatch> end_by_death(std::string_view mpi_library, bool spans_nodes,
                                              const VariableReader& read) {
   const auto is_on = [&](const char* name) {
     const std::string value = read(name).value_or("0");
@@ -206,9 +206,11 @@ std::optional<LauncherMismatch> end_by_death(std::string_view mpi_library,
   };
   if (!claim_of(read)) return std::nullopt;
   const bool is_open_mpi_4 = mpi_library.starts_with("Open MPI v4");
+  const bool is_later_open_mpi = !is_open_mpi_4 && mpi_library.starts_with("Open MPI");
   const bool is_guarded = read("RANKMESH_GUARD").has_value();
   const std::string_view option = is_open_mpi_4 ? "--mca orte_allowed_exit_without_sync 1 "
-                                  : mpi_library.starts_with("Open MPI")
+                                  : is_later_open_mpi && spans_nodes ? "--with-ft ulfm "
+                                  : is_later_open_mpi
                                       ? "--prtemca prte_allowed_exit_without_sync 1 "
                                       : "";
   const std::string mpirun = fmt::format("mpirun {}-n ... rankmesh-guard PROGRAM", option);
@@ -218,6 +220,9 @@ std::optional<LauncherMismatch> end_by_death(std::string_view mpi_library,
                             fmt::format("use salloc or sbatch, and start it with {}", mpirun)};
   if (is_on(is_open_mpi_4 ? "OMPI_MCA_orte_enable_recovery" : "OMPI_MCA_mpi_ft_enable"))
     return std::nullopt;
+  if (is_later_open_mpi && spans_nodes)
+    return LauncherMismatch{"MPI ends the job when a rank of another node dies",
+                            fmt::format("start it with {}", mpirun)};
   // Later releases of Open MPI do not tell the ranks their option.
   if (is_guarded && (!is_open_mpi_4 || is_on("OMPI_MCA_orte_allowed_exit_without_sync")))
     return std::nullopt;
@@ -226,8 +231,8 @@ std::optional<LauncherMismatch> end_by_death(std::string_view mpi_library,
                           fmt::format("start it with {}", mpirun)};
 }
 
-std::optional<LauncherMismatch> end_by_death(std::string_view mpi_library) {
-  return end_by_death(mpi_library, own_variable);
+std::optional<LauncherMismatch> end_by_death(std::string_view mpi_library, bool spans_nodes) {
+  return end_by_death(mpi_library, spans_nodes, own_variable);
 }
 
 // SLURM_PROCID is not sufficient, because batch scripts have it too. An interactive shell of Slurm

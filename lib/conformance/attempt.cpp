@@ -66,8 +66,10 @@ AttemptedCall::AttemptedCall(const TableEntry& entry, const Carrier& carrier,
 std::string AttemptedCall::text() const {
   const bool is_reduced = reduces(entry_.operation);
   return std::string{to_string(entry_.operation)} + (entry_.has_blocks ? "_v" : "") +
-         to_string(entry_.form) + " of " + std::to_string(entry_.count) + " x " +
-         std::string{to_string(entry_.type)} +
+         to_string(entry_.form) + " of " +
+         (entry_.has_blocks ? "blocks of up to " + std::to_string(2 * entry_.count)
+                            : std::to_string(entry_.count)) +
+         " x " + std::string{to_string(entry_.type)} +
          (is_reduced ? ", " + std::string{to_string(entry_.op)} : "") +
          (has_root(entry_.operation) ? ", root " + std::to_string(call_.root.value()) : "") +
          ", member " + std::to_string(self_) + " of " + std::to_string(n_);
@@ -225,24 +227,19 @@ void AttemptedCall::set_blocks() {
       append(all, input(k, 0, first[static_cast<std::size_t>(k)]));
     return all;
   };
+  in_blocks_ = out_blocks_ = Blocks{first};
+  if (facts_of(entry_.operation).in == Extent::blocks) call_.in_blocks = &in_blocks_;
+  if (facts_of(entry_.operation).out == Extent::blocks) call_.out_blocks = &out_blocks_;
   switch (entry_.operation) {
     case Operation::all_gather:
-      out_blocks_ = Blocks{first};
-      call_.out_blocks = &out_blocks_;
       return pass(input(self_, 0, first[own]), of_all());
     case Operation::gather:
-      out_blocks_ = Blocks{first};
-      call_.out_blocks = &out_blocks_;
       pass(input(self_, 0, first[own]), is_root() ? of_all() : Bytes{});
       if (!is_root()) keep(0);
       return;
     case Operation::reduce_scatter:
-      in_blocks_ = Blocks{first};
-      call_.in_blocks = &in_blocks_;
       return pass(input(self_, 0, total), result(begin, first[own]));
     case Operation::scatter:
-      in_blocks_ = Blocks{first};
-      call_.in_blocks = &in_blocks_;
       return pass(is_root() ? input(self_, 0, total) : Bytes{},
                   input(call_.root.value(), begin, first[own]));
     default: {
@@ -256,8 +253,6 @@ void AttemptedCall::set_blocks() {
       }
       in_blocks_ = Blocks{sizes[own]};
       out_blocks_ = Blocks{received};
-      call_.in_blocks = &in_blocks_;
-      call_.out_blocks = &out_blocks_;
       return pass(
           input(self_, 0, std::accumulate(sizes[own].begin(), sizes[own].end(), std::int64_t{0})),
           std::move(all));

@@ -6,6 +6,7 @@
 #include <memory>
 #include <numeric>
 #include <random>
+#include <set>
 #include <span>
 #include <tuple>
 #include <utility>
@@ -103,7 +104,7 @@ class TableRun {
       describe(*attempt);
       if (!is_async(entry.form)) {
         carrier_.run(attempt->call());
-        return judge(*attempt);
+        return judge(std::move(attempt));
       }
       auto wait = carrier_.start(attempt->call());
       in_flight_.push_back({std::move(attempt), std::move(wait)});
@@ -118,7 +119,7 @@ class TableRun {
   [[nodiscard]] const Report& report() const { return report_; }
 
  private:
-  static constexpr std::size_t most_in_flight = 4;
+  static constexpr std::size_t most_in_flight = 4, most_past = 16;
   struct InFlight {
     std::unique_ptr<AttemptedCall> attempt;
     std::function<void()> wait;
@@ -128,24 +129,28 @@ class TableRun {
     present_ = attempt.text();
     if (carrier_.before) carrier_.before(present_);
   }
-  void judge(const AttemptedCall& attempt) {
-    Report::Tally& tally = report_.operations[attempt.call().operation];
+  // A transport that has returned too early still writes to the memory of the call.
+  void judge(std::unique_ptr<AttemptedCall> attempt) {
+    Report::Tally& tally = report_.operations[attempt->call().operation];
     ++tally.calls;
-    const std::string problem = attempt.problem();
-    if (problem.empty()) return;
-    ++tally.wrong;
-    add_failure(attempt.text(), problem);
+    if (const std::string problem = attempt->problem(); !problem.empty()) {
+      ++tally.wrong;
+      add_failure(attempt->entry().kind(), attempt->text() + ": " + problem);
+    }
+    past_.push_back(std::move(attempt));
+    if (past_.size() > most_past) past_.pop_front();
   }
-  void add_failure(const std::string& call, const std::string& problem) {
-    constexpr std::size_t most = 10;
-    if (report_.failures.size() < most) report_.failures.push_back(call + ": " + problem);
+  void add_failure(std::size_t kind, const std::string& sentence) {
+    if (!failed_.insert(kind).second) return;
+    report_.failures.push_back(sentence);
+    if (carrier_.found) carrier_.found(kind, sentence);
   }
   void finish_one() {
     const auto at = static_cast<std::ptrdiff_t>(own_() % in_flight_.size());
     InFlight& chosen = in_flight_[static_cast<std::size_t>(at)];
     describe(*chosen.attempt);
     chosen.wait();
-    judge(*chosen.attempt);
+    judge(std::move(chosen.attempt));
     in_flight_.erase(in_flight_.begin() + at);
   }
   template <class Action>
@@ -154,7 +159,7 @@ class TableRun {
     try {
       action();
     } catch (...) {
-      end_early(rankmesh::detail::current_reasons().message);
+      end_early(rankmesh::detail::current_reasons().text());
     }
   }
   // An asynchronous call that fails breaks the group, so the next call throws.
@@ -167,7 +172,7 @@ class TableRun {
   }
   void end_early(std::string_view why) {
     report_.has_ended_early = true;
-    add_failure(present_ + in_flight_text(), "it threw: " + std::string{why});
+    add_failure(thrown, present_ + in_flight_text() + ": it threw: " + std::string{why});
     // The memory of what is in flight must exist until the process ends.
     static_cast<void>(std::make_unique<std::deque<InFlight>>(std::move(in_flight_)).release());
     in_flight_.clear();
@@ -177,6 +182,8 @@ class TableRun {
   KnownValues values_;
   std::mt19937 own_;  // chooses the call to wait for
   std::deque<InFlight> in_flight_;
+  std::deque<std::unique_ptr<AttemptedCall>> past_;
+  std::set<std::size_t> failed_;
   std::string present_;
   Report report_;
 };
@@ -191,18 +198,14 @@ Order in_group_order(std::int64_t members) {
 
 Report check(const Carrier& carrier, const Table& table) {
   TableRun run{carrier, table};
-  const std::vector<TableEntry> all = entries(table);
-  for (std::size_t place = static_cast<std::size_t>(table.turn % table.share); place < all.size();
-       place += static_cast<std::size_t>(table.share))
-    run.add(all[place]);
+  for (const TableEntry& entry : entries(table)) run.add(entry);
   run.finish();
   return run.report();
 }
 
-Report check(GroupCoordinator& group, const Table& table,
-             std::function<void(const std::string&)> before) {
-  Carrier carrier{
-      .members = group.size(), .self = group.rank_in_group().value(), .before = std::move(before)};
+Report check(GroupCoordinator& group, const Table& table, Carrier carrier) {
+  carrier.members = group.size();
+  carrier.self = group.rank_in_group().value();
   carrier.run = [&](const Call& call) {
     visit(call.out.type, [&]<class T>(std::type_identity<T>) { run_typed<T>(group, call); });
   };

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <signal.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
-#include <chrono>
-#include <condition_variable>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
-#include <mutex>
 #include <numeric>
 #include <string_view>
-#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "rankmesh/base/detail/parse.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/conformance/conformance.hpp"
 #include "rankmesh/mesh/mesh.hpp"
@@ -26,7 +28,7 @@ namespace {
 
 struct KitArguments {
   Table table{};
-  std::chrono::seconds limit{60};
+  unsigned seconds = 60;
 };
 
 KitArguments read(int argc, char** argv) {
@@ -35,16 +37,17 @@ KitArguments read(int argc, char** argv) {
     const std::string_view word = argv[i];
     if (word == "--quick") {
       arguments.table.share = 12;
-    } else if (word == "--seconds" && i + 1 < argc) {
-      arguments.limit = std::chrono::seconds{std::max(1, std::atoi(argv[++i]))};
+    } else if (word == "--seconds") {
+      const auto seconds = rankmesh::detail::parse_number<unsigned>(i + 1 < argc ? argv[++i] : "");
+      if (seconds.value_or(0) == 0)
+        throw UsageError{"--seconds needs a whole number above 0", "write --seconds 60"};
+      arguments.seconds = *seconds;
     } else {
-      const auto before = arguments.table.operations.size();
-      for (std::size_t o = 0; o < operation_count; ++o)
-        if (to_string(static_cast<Operation>(o)) == word)
-          arguments.table.operations.push_back(static_cast<Operation>(o));
-      if (arguments.table.operations.size() == before)
+      const auto* const facts = std::ranges::find(operation_facts, word, &OperationFacts::name);
+      if (facts == std::end(operation_facts))
         throw UsageError{fmt::format("'{}' is no argument and no operation", word),
                          "write --quick, --seconds N, or operations such as all_reduce"};
+      arguments.table.operations.push_back(static_cast<Operation>(facts - operation_facts));
     }
   }
   return arguments;
@@ -78,46 +81,36 @@ class Counted final : public Transport {
   std::shared_ptr<Carried> carried_;
 };
 
-// Ends the job if a call takes too long: a transport that blocks cannot be interrupted.
-class Watch {
+// Names the call in which a signal ends this process. SIGALRM ends a call that takes too long: a
+// transport that blocks cannot be interrupted.
+class CallAtSignal {
  public:
-  explicit Watch(std::chrono::seconds limit) : limit_{limit}, thread_{[this] { watch(); }} {}
-  ~Watch() {
-    {
-      const std::lock_guard lock{mutex_};
-      is_over_ = true;
-    }
-    changed_.notify_one();
-    thread_.join();
+  explicit CallAtSignal(unsigned seconds) {
+    limit = seconds;
+    struct sigaction action {};
+    action.sa_handler = end_process;
+    action.sa_flags = static_cast<int>(SA_RESETHAND);
+    for (const int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGALRM})
+      ::sigaction(number, &action, nullptr);
   }
-  Watch(const Watch&) = delete;
-  Watch& operator=(const Watch&) = delete;
-
-  /// Begins to measure the time of a call. An empty text: there is none.
-  void begin(std::string call) {
-    const std::lock_guard lock{mutex_};
-    call_ = std::move(call);
-    since_ = std::chrono::steady_clock::now();
+  static void begin(const std::string& call) {
+    std::snprintf(at_alarm, sizeof at_alarm, "%s: it has not ended after %u s\n", call.c_str(),
+                  limit);
+    std::snprintf(at_fault, sizeof at_fault, "%s: a signal ends the process\n", call.c_str());
+    ::alarm(limit);
   }
+  static void end() { ::alarm(0); }
 
  private:
-  void watch() {
-    std::unique_lock lock{mutex_};
-    while (!changed_.wait_for(lock, std::chrono::milliseconds{200}, [&] { return is_over_; })) {
-      if (call_.empty() || std::chrono::steady_clock::now() - since_ < limit_) continue;
-      std::fputs(fmt::format("{}: it has not ended after {} s\n", call_, limit_.count()).c_str(),
-                 stderr);
+  static void end_process(int number) {
+    const char* const text = number == SIGALRM ? at_alarm : at_fault;
+    if (::write(STDERR_FILENO, text, std::strlen(text)) < 0 || number == SIGALRM)
       std::_Exit(1);  // the launcher ends the other ranks
-    }
+    ::raise(number);
   }
-
-  std::chrono::seconds limit_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool is_over_ = false;
-  std::string call_;
-  std::chrono::steady_clock::time_point since_{};
-  std::thread thread_;
+  static inline unsigned limit;
+  static inline char at_alarm[512],
+      at_fault[512] = "before the first call: a signal ends the process\n";
 };
 
 void add(Report& all, const Report& more) {
@@ -138,15 +131,26 @@ std::int64_t over_ranks(std::int64_t value) {
 
 // Runs the table in groups of the first 2, 3, ... ranks, each of which the transport is opened for.
 // After a call that threw, no rank goes on to the next group: the others would wait in it.
-Report check_groups(Mesh& mesh, const Table& table, Watch& watch) {
+Report check_groups(Mesh& mesh, const Table& table) {
   Report all;
+  const auto said = mesh.allocate_symmetric<std::uint8_t>(thrown + 1, {"all"});
+  const auto is_first_of_node = [&](std::size_t kind) {
+    auto& word = reinterpret_cast<std::uint8_t&>(said.window()->part(0)[kind]);
+    return std::atomic_ref{word}.exchange(1) == 0;
+  };
+  Carrier carrier{.before = CallAtSignal::begin};
+  carrier.found = [&](std::size_t kind, const std::string& sentence) {
+    if (is_first_of_node(kind)) std::fputs((sentence + "\n").c_str(), stdout);
+    std::fflush(stdout);
+  };
   for (std::int64_t k = 2; k <= mesh.size() && !all.has_ended_early; ++k) {
     if (mesh.rank() < k) {
       std::vector<Rank> first(static_cast<std::size_t>(k));
       std::iota(first.begin(), first.end(), 0);
+      CallAtSignal::begin(fmt::format("the opening for {} ranks", k));
       const auto group = mesh.new_group(first, fmt::format("group_of_{}", k));
-      add(all, check(*group, table, [&](const std::string& call) { watch.begin(call); }));
-      watch.begin({});
+      add(all, check(*group, table, carrier));
+      CallAtSignal::end();
       if (!all.has_ended_early) mesh.close(group);
     }
     all.has_ended_early = over_ranks(all.has_ended_early ? 1 : 0) > 0;
@@ -154,37 +158,28 @@ Report check_groups(Mesh& mesh, const Table& table, Watch& watch) {
   return all;
 }
 
-// Prints what rank 0 has counted. Returns how many calls the transport has carried.
-std::int64_t print_table(const Report& report, const Carried& carried, const std::string& name) {
-  const std::int64_t all = std::accumulate(
-      carried.asynchronous.begin(), carried.asynchronous.end(),
-      std::accumulate(carried.blocking.begin(), carried.blocking.end(), std::int64_t{0}));
-  fmt::print("{:<16}{:>9}{:>14}{:>10}{:>8}\n", "operation", "by " + name, "asynchronous",
-             "declined", "wrong");
-  for (const auto& [operation, tally] : report.operations) {
-    const auto o = static_cast<std::size_t>(operation);
-    const std::int64_t by_it = carried.blocking[o] + carried.asynchronous[o];
-    fmt::print("{:<16}{:>9}{:>14}{:>10}{:>8}\n", to_string(operation), carried.blocking[o],
-               carried.asynchronous[o],
-               // A call that threw is carried, and not counted.
-               std::max<std::int64_t>(0, tally.calls - by_it), tally.wrong);
-  }
-  return all;
-}
-
-int judge(const Mesh& mesh, const Report& report, const Carried& carried, const std::string& name) {
-  for (const std::string& failure : report.failures) std::fputs((failure + "\n").c_str(), stdout);
-  std::fflush(stdout);
-  const std::int64_t wrong = over_ranks(std::ssize(report.failures));
+// Prints the calls of rank 0 and the wrong results of all ranks. Returns the status.
+int judge(const Mesh& mesh, Report report, const Carried& carried, const std::string& name) {
+  const bool is_right = over_ranks(std::ssize(report.failures)) == 0;
+  const auto print = [&](const auto& operation, const auto&... columns) {
+    if (mesh.rank() == 0) fmt::print("{:<16}{:>9}{:>14}{:>10}{:>8}\n", operation, columns...);
+  };
+  print("operation", "by " + name, "asynchronous", "declined", "wrong");
   std::int64_t all = 0;
-  if (mesh.rank() == 0) {
-    all = print_table(report, carried, name);
-    if (all == 0)
-      fmt::print("'{}' has carried no call: supports() declined all of them\n", name);
-    else if (wrong == 0)
-      fmt::print("all results are right, in groups of 2 to {} ranks\n", mesh.size());
+  for (std::size_t o = 0; o < operation_count; ++o) {
+    const Report::Tally& tally = report.operations[static_cast<Operation>(o)];
+    const std::int64_t by_it = carried.blocking[o] + carried.asynchronous[o];
+    const std::int64_t wrong = over_ranks(tally.wrong);
+    all += by_it;
+    if (tally.calls + wrong != 0)  // a call that threw is carried, and not counted
+      print(to_string(static_cast<Operation>(o)), carried.blocking[o], carried.asynchronous[o],
+            std::max<std::int64_t>(0, tally.calls - by_it), wrong);
   }
-  return over_ranks(all) > 0 && wrong == 0 ? 0 : 1;
+  if (mesh.rank() == 0 && all == 0)
+    fmt::print("'{}' has carried no call: supports() declined all of them\n", name);
+  else if (mesh.rank() == 0 && is_right)
+    fmt::print("all results are right, in groups of 2 to {} ranks\n", mesh.size());
+  return over_ranks(all) > 0 && is_right ? 0 : 1;
 }
 
 }  // namespace
@@ -201,14 +196,18 @@ int check_transport(int argc, char** argv, const std::string& name,
       if (own == nullptr) return nullptr;
       return std::make_unique<Counted>(std::move(own), carried);
     };
+    const CallAtSignal names{arguments.seconds};
+    names.begin("the opening for all ranks");
     Mesh mesh{MPI_COMM_WORLD, "all=auto", options};
+    names.end();
     if (mesh.size() == 1)
       throw UsageError{"one rank has no group that a transport could be opened for",
                        "start at least 2 ranks"};
-    Watch watch{arguments.limit};
-    const Report report = check_groups(mesh, arguments.table, watch);
+    const Report report = check_groups(mesh, arguments.table);
     const int status = judge(mesh, report, *carried, name);
-    if (!report.has_ended_early) mesh.close();
+    if (report.has_ended_early)
+      throw Error{fmt::format("a call over '{}' has thrown, so the rest was not run", name)};
+    mesh.close();
     return status;
   });
 }

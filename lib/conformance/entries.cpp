@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <random>
 
 #include "detail/plain_arithmetic.hpp"
@@ -15,7 +16,8 @@ bool has_form(Operation operation, bool has_blocks, CallForm form) {
   const InPlace in_place = facts_of(operation).in_place;
   const bool has_in_place =
       in_place != InPlace::none && in_place != InPlace::block_of_input_on_device;
-  return !is_in_place(form) || (has_in_place && !has_blocks);
+  if (has_blocks) return has_v_form(operation) && !is_in_place(form);
+  return !is_in_place(form) || has_in_place;
 }
 
 std::vector<Operation> all_operations() {
@@ -44,7 +46,6 @@ std::vector<TableEntry> entries(const Table& table) {
     for (const bool has_blocks : {false, true})
       for (const CallForm form :
            {CallForm::blocking, CallForm::in_place, CallForm::async, CallForm::async_in_place}) {
-        if (has_blocks && !has_v_form(operation)) continue;
         if (!has_form(operation, has_blocks, form)) continue;
         for (const std::int64_t count : table.counts) {
           TableEntry entry{operation, has_blocks, form, table.types.front(), ReduceOp::sum, count};
@@ -65,6 +66,10 @@ std::vector<TableEntry> entries(const Table& table) {
       }
   // Neighbours in this order have little in common.
   std::shuffle(result.begin(), result.end(), std::mt19937{1});
+  std::map<std::size_t, int> calls;  // of each kind
+  std::erase_if(result, [&](const TableEntry& entry) {
+    return calls[entry.kind()]++ % table.share != table.turn % table.share;
+  });
   return result;
 }
 

@@ -88,6 +88,9 @@ void CallDispatcher::breaking_group(Wait&& wait) {
     wait();
   } catch (const UsageError&) {
     throw;  // of an operation that is complete
+  } catch (const LostRanks& error) {
+    connection_->mark_broken(error);
+    throw;
   } catch (const Error& error) {
     runtime_->throw_if_result_of_loss(error);
     connection_->mark_broken(error);

@@ -32,9 +32,12 @@ Connection::~Connection() = default;
 
 void Connection::mark_broken(const Error& why) {
   why_unusable_ = why.message();
-  if (dynamic_cast<const LostRanks*>(&why) != nullptr) return;  // every member finds it
-  host_.guard.give_up(why);
-  for (const auto& transport : host_.list) transport->give_up(why);
+  // Every member finds a loss, except in run() of a transport of the program.
+  const bool is_found = dynamic_cast<const LostRanks*>(&why) != nullptr;
+  if (!is_found) host_.guard.give_up(why);
+  for (const auto& transport : host_.list)
+    if (!is_found || transport->carrier() >= record::Carrier::first_of_program)
+      transport->give_up(why);
 }
 
 std::function<std::vector<int>()> Connection::needed(

@@ -35,7 +35,8 @@ MeshPlan plan_with_hint(const MeshSpec& spec, std::int64_t ranks) {
 
 void warn_of_deaths(const ControlPlane& control) {
   if (control.rank() != Rank{0}) return;
-  if (const auto end = end_by_death(mpi::library_text()))
+  const bool spans_nodes = control.placement.node_count() > 1;
+  if (const auto end = end_by_death(mpi::library_text(), spans_nodes))
     control.log()->report(
         fmt::format("the mesh may survive lost ranks, but {}; {}", end->message, end->hint));
 }

@@ -127,12 +127,15 @@ void add_program_transports(HostTransports& transports, ProgramTransports own,
       transports.absent.emplace(name, own.why_not);
     else if (own.list[index] == nullptr)
       transports.absent.emplace(name, "its factory returned null");
-    else
+    else {
+      // In run(), a survivor would not learn of a loss.
+      const bool polls = options.survive.has_value() && own.list[index]->has_async_forms();
       transports.list.push_back(std::make_unique<GuardedTransport>(
           std::make_unique<ProgramTransport>(
               ProgramTransport::TransportIdentity{name, record::program_carrier(index)},
               std::move(own.list[index]), comm, options.largest_count),
-          transports.guard.collectives, nullptr, false));
+          transports.guard.collectives, nullptr, polls));
+    }
   }
   transports.has_program_transports = !own.list.empty();
 }

@@ -144,7 +144,9 @@ std::vector<Found> find_end_by_death(const Examination& job) {
   const RankFacts& first = job.ranks.front();
   const auto read = [&](const char* name) { return variable(first, name); };
   if (!read("RANKMESH_GUARD")) return {};
-  const auto end = end_by_death(first.mpi_library, read);
+  const bool spans_nodes = std::ranges::any_of(
+      job.ranks, [&](const RankFacts& facts) { return facts.node != first.node; });
+  const auto end = end_by_death(first.mpi_library, spans_nodes, read);
   if (!end) return {};
   return {{{}, end->message, end->hint}};
 }

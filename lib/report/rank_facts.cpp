@@ -49,9 +49,10 @@ RankFacts rank_facts_from_json(std::string_view text) {
 bool is_examined_variable(std::string_view name) {
   constexpr std::string_view prefixes[] = {"NCCL_", "CUDA_", "OMPI_", "MPICH_", "MPIR_CVAR_",
                                            "UCX_",  "FI_",   "PSM2_", "I_MPI_", "RANKMESH_"};
-  constexpr std::string_view names[] = {
-      "RANKMESH", "OMP_NUM_THREADS", "LD_LIBRARY_PATH", "LD_PRELOAD",           "PMI_RANK",
-      "PMI_SIZE", "PMIX_RANK",       "PMIX_SIZE",       "SLURM_STEP_NUM_TASKS", "SLURM_PROCID"};
+  constexpr std::string_view names[] = {"RANKMESH",     "OMP_NUM_THREADS", "LD_LIBRARY_PATH",
+                                        "LD_PRELOAD",   "PMI_RANK",        "PMI_SIZE",
+                                        "PMIX_RANK",    "PMIX_SIZE",       "SLURM_STEP_NUM_TASKS",
+                                        "SLURM_PROCID", "SLURM_STEPID"};
   return std::ranges::find(names, name) != std::end(names) ||
          std::ranges::any_of(prefixes,
                              [&](std::string_view prefix) { return name.starts_with(prefix); });

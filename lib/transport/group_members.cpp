@@ -42,10 +42,14 @@ std::string GroupMembers::list(const std::vector<std::string>& calls,
 }
 
 MismatchError different_calls(std::string text) {
-  return {std::move(text),
-          "make the same calls, with the same arguments and in the same order, on all members of "
-          "the group",
-          false};
+  std::string hint =
+      "make the same calls, with the same arguments and in the same order, on all members of the "
+      "group";
+  if (text.find("outside shared memory") != std::string::npos)
+    hint +=
+        "; if only some members make a call outside shared memory, they have chosen different "
+        "transports: supports() of a transport must have the same result on all members";
+  return {std::move(text), std::move(hint), false};
 }
 
 }  // namespace rankmesh::detail

@@ -17,19 +17,20 @@ class ProgramTransport::ProgramCall final : public Pending {
  public:
   ProgramCall(const Call& call, const ProgramTransport& transport)
       : transport_{transport}, operation_{call.operation} {
-    calling([&] { carried_ = transport.own_->start(call); });
+    calling([&] {
+      carried_ = transport.own_->start(call);
+      if (carried_ == nullptr)
+        throw Error{"start() has returned null",
+                    "return a Pending, also of an operation that is complete already"};
+    });
   }
   bool test() override {
-    return carried_ == nullptr || calling([&] { return carried_->test(); });
+    return calling([&] { return carried_->test(); });
   }
-  [[nodiscard]] std::vector<std::int64_t> awaited() const override {
-    return carried_ == nullptr ? std::vector<std::int64_t>{} : carried_->awaited();
-  }
-  [[nodiscard]] bool is_in_mpi() const override {
-    return carried_ != nullptr && carried_->is_in_mpi();
-  }
+  [[nodiscard]] std::vector<std::int64_t> awaited() const override { return carried_->awaited(); }
+  [[nodiscard]] bool is_in_mpi() const override { return carried_->is_in_mpi(); }
   void order_before(StreamRef stream) override {
-    if (carried_ != nullptr) calling([&] { carried_->order_before(stream); });
+    calling([&] { carried_->order_before(stream); });
   }
 
  private:

@@ -88,11 +88,13 @@ TEST_CASE("srun without PMIx is reported before Open MPI is initialised") {
 }
 
 TEST_CASE("what a launcher does when a rank dies") {
-  const auto end = [](const Variables& variables, std::string_view library = "Open MPI v4.1.4, x") {
-    return rankmesh::end_by_death(library, [&](const char* name) -> std::optional<std::string> {
-      const auto found = variables.find(name);
-      return found == variables.end() ? std::nullopt : std::optional{found->second};
-    });
+  const auto end = [](const Variables& variables, std::string_view library = "Open MPI v4.1.4, x",
+                      bool spans_nodes = false) {
+    return rankmesh::end_by_death(
+        library, spans_nodes, [&](const char* name) -> std::optional<std::string> {
+          const auto found = variables.find(name);
+          return found == variables.end() ? std::nullopt : std::optional{found->second};
+        });
   };
   const Variables alone, mpirun{{"OMPI_COMM_WORLD_SIZE", "4"}};
   const auto with = [&](Variables more) {
@@ -116,6 +118,11 @@ TEST_CASE("what a launcher does when a rank dies") {
   CHECK_CONTAINS(end(mpirun, "Open MPI v5.0.7, x")->hint,
                  "mpirun --prtemca prte_allowed_exit_without_sync 1 -n ... rankmesh-guard");
   CHECK(!end(guarded, "Open MPI v5.0.7, x"));
+  REQUIRE(end(guarded, "Open MPI v5.0.7, x", true));
+  CHECK_CONTAINS(end(guarded, "Open MPI v5.0.7, x", true)->message, "another node dies");
+  CHECK_CONTAINS(end(mpirun, "Open MPI v5.0.7, x", true)->hint,
+                 "mpirun --with-ft ulfm -n ... rankmesh-guard");
+  CHECK(!end(with({{"OMPI_MCA_mpi_ft_enable", "1"}}), "Open MPI v5.0.7, x", true));
   CHECK(!end(with({{"OMPI_MCA_mpi_ft_enable", "1"}}), "Open MPI v5.0.7, x"));  // --with-ft ulfm
   // srun starts ranks with guards, or mpirun, which starts them.
   const Variables srun{{"SLURM_STEP_NUM_TASKS", "4"}, {"SLURM_STEPID", "0"}, {"PMIX_RANK", "1"}};

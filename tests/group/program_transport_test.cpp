@@ -30,6 +30,7 @@ struct Log {
   std::string failure{};                 // what run() throws
   std::function<void()> throws = [] {};  // in run(), or in start(), or in test()
   bool throws_late = false;              // in test()
+  bool returns_null = false;             // from start()
 };
 
 class Started final : public Pending {
@@ -77,6 +78,7 @@ class Sums final : public Transport {
   [[nodiscard]] std::unique_ptr<Pending> start(const Call& call) override {
     if (!has_async_) return Transport::start(call);
     ++log_->started;
+    if (log_->returns_null) return nullptr;
     if (!log_->throws_late) log_->throws();
     MPI_Request request = MPI_REQUEST_NULL;
     mpi::check(MPI_Iallreduce(in_of(call), call.out.data, static_cast<int>(call.out.count), MPI_INT,
@@ -315,6 +317,29 @@ TEST_CASE(
       CHECK_CONTAINS(thrown_by<Error>([&] { mesh["tp"].barrier(); }).message(), thrown.text);
       mesh.abort();
     }
+}
+
+TEST_CASE("a transport whose start() returns null has failed") {
+  NEEDS_RANKS(2);
+  for (const bool is_on_device : {false, true}) {
+    CAPTURE(is_on_device);
+    const auto log = std::make_shared<Log>();
+    log->returns_null = true;
+    MeshOptions options = with_sums(log, true);
+    options.routes = "*.all_reduce=sums; *.all_reduce:device=sums";
+    options.devices = DeviceUse::off;
+    Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
+    std::vector<std::int32_t> values{1};
+    // The first member that fails throws TransportError, and the others may learn its reason.
+    const Error error = thrown_by<Error>([&] {
+      if (is_on_device)
+        mesh["tp"].all_reduce_async(DeviceSpan<std::int32_t>{values.data(), 1}).wait();
+      else
+        mesh["tp"].all_reduce_async(values).wait();
+    });
+    CHECK_CONTAINS(error.message(), "transport 'sums': start() has returned null");
+    mesh.abort();
+  }
 }
 
 TEST_CASE("the members meet before the transport gets a call: a mistake does not reach it") {

@@ -25,6 +25,7 @@
 #include <fmt/ranges.h>
 
 #include "device_steps.hpp"
+#include "meeting_place.hpp"
 #include "rankmesh/exchange/checkpoint.hpp"
 #include "rankmesh/rankmesh.hpp"
 #include "rankmesh/spec/mesh_spec.hpp"
@@ -82,6 +83,7 @@ void die(std::string_view kind = {}) {
   if (kind.starts_with("ask")) return (void)::raise(SIGTERM);
   if (kind == "slow") return (void)::usleep(3'500'000);
   if (kind == "stop in save") return (void)(stops_in_rename = true);
+  if (kind.ends_with("transport")) return (void)(rankmesh_test::dies_in_operation = true);
   if (kind == "stop in wait")
     return std::thread{[] {
              ::usleep(300'000);
@@ -124,6 +126,7 @@ class Steps {
     if (kind_ == "function") return with_function();
     if (kind_ == "test") return test();
     if (kind_ == "group") return group();
+    if (kind_.ends_with("transport")) return all_.barrier();
     sum(adopted_ ? *adopted_ : second_ ? (*second_)["all"] : all_, kind_ == "large" ? 300'000 : 7);
     if (kind_ == "gather") gather();
     if (symmetric_) sum_in_place();
@@ -239,6 +242,13 @@ int run(const Arguments& arguments) {
     if (self == size - 1) return 0;
   }
   survival.policy = policy_for(arguments.mesh, world);
+  MeshOptions options{.survive = survival};
+  if (arguments.kind.ends_with("transport")) {
+    options.routes = "*.barrier=meeting_place";
+    options.transports["meeting_place"] = [&](const TransportGroup& group) {
+      return std::make_unique<rankmesh_test::MeetingPlace>(group, arguments.kind != "transport");
+    };
+  }
   MPI_Comm of_program = MPI_COMM_NULL;
   MPI_Comm_dup(world, &of_program);
   if (arguments.kind == "device opening" && is_in(arguments.first))
@@ -247,8 +257,7 @@ int run(const Arguments& arguments) {
       ::usleep(200'000);  // the fault "late" keeps it in the creation of its communicators
       die();
     }}.detach();
-  std::optional<Mesh> mesh{std::in_place, world, std::string_view{arguments.mesh},
-                           MeshOptions{.survive = survival}};
+  std::optional<Mesh> mesh{std::in_place, world, std::string_view{arguments.mesh}, options};
   exchange::KeptTensors kept;
   int losses = 0;
   bool is_lost = false;
@@ -280,8 +289,14 @@ int run(const Arguments& arguments) {
         // Spare ranks die before.
         if (arguments.kind == "spare" && step == step_of_death) ::usleep(400'000);
         if (dies && step == step_of_death && arguments.kind != "close" &&
-            arguments.kind != "device close" && arguments.kind != "commit")
+            arguments.kind != "device close" && arguments.kind != "commit") {
+          // The others see that the connections are closed, a while before they hear of the death.
+          if (arguments.kind == "device, hosts") {
+            mesh->abort();
+            ::usleep(300'000);
+          }
           die(arguments.kind);
+        }
         work.step();
         shards.add(1);
         shards.keep(kept, step);

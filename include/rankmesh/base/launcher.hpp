@@ -55,10 +55,13 @@ RANKMESH_API std::optional<LauncherMismatch> srun_without_pmix(std::string_view 
 /// could go on, and how to start the program instead. Nothing if the job goes on, or if there is no
 /// launcher. docs/surviving.md describes what each launcher does. Local.
 /// @param mpi_library  The text of MPI_Get_library_version().
+/// @param spans_nodes  Whether the ranks are on several nodes.
 RANKMESH_API std::optional<LauncherMismatch> end_by_death(std::string_view mpi_library,
+                                                          bool spans_nodes,
                                                           const VariableReader& read);
 /// The same for the environment with which this process was started.
-RANKMESH_API std::optional<LauncherMismatch> end_by_death(std::string_view mpi_library);
+RANKMESH_API std::optional<LauncherMismatch> end_by_death(std::string_view mpi_library,
+                                                          bool spans_nodes);
 
 /// Returns the name and the version of an MPI library, for example "Open MPI v4.1.4" or "MPICH
 /// 4.0.2".

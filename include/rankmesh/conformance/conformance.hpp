@@ -44,7 +44,7 @@ struct Table {
   /// libraries of MPI change their algorithms: 64 B, 4 KiB, 16 KiB and 64 KiB.
   std::vector<std::int64_t> counts{0, 1, 13, 1031, 5003, 40009};
   Order order{};  ///< In which order floats are combined.
-  int share = 1;  ///< One of so many calls is run.
+  int share = 1;  ///< Of each operation and form, one of so many calls is run.
   int turn = 0;   ///< Which ones; the calls of all turns together are the whole table.
 };
 
@@ -58,7 +58,12 @@ struct Carrier {
   std::function<std::function<void()>(const Call&)> start{};
   /// Gets the description of each call before it is made. May be empty.
   std::function<void(const std::string&)> before{};
+  /// Gets a sentence when a call is wrong whose kind (operation and form) was right so far, or when
+  /// a call throws (`thrown`). Kinds are numbers below `thrown`. May be empty.
+  std::function<void(std::size_t kind, const std::string& sentence)> found{};
 };
+/// Stands for the kind of a call that throws.
+inline constexpr std::size_t thrown = 8 * operation_count;
 
 /// What has been run, and what was wrong on this member.
 struct Report {
@@ -68,7 +73,7 @@ struct Report {
     std::int64_t wrong = 0;  ///< Those with a wrong result.
   };
   std::map<Operation, Tally> operations{};  ///< By operation.
-  /// Sentences about the first ten wrong calls.
+  /// A sentence about the first wrong call of each operation and form.
   std::vector<std::string> failures{};
   bool has_ended_early = false;  ///< Whether a call threw, so the rest was not run.
 };
@@ -78,19 +83,21 @@ struct Report {
 /// blocks. If a call throws, the rest is not run.
 [[nodiscard]] RANKMESH_API Report check(const Carrier& carrier, const Table& table = {});
 /// Does so by the functions of a group.
-/// @param before  Gets the description of each call before it is made. May be empty.
+/// @param carrier  Its `before` and `found` are called; the rest is that of the group.
 [[nodiscard]] RANKMESH_API Report check(GroupCoordinator& group, const Table& table = {},
-                                        std::function<void(const std::string&)> before = {});
+                                        Carrier carrier = {});
 
 /// Checks a transport of the program; to be called by main(). Initialises MPI, opens groups of 2,
-/// 3,
-/// ... ranks up to the size of the job with the transport, runs the table in each of them, and
-/// prints how many calls the transport has carried and declined, and what was wrong. Calls that the
-/// transport declines are run by other transports. A call that takes longer than a minute ends the
-/// job, and is named. Collective over MPI_COMM_WORLD.
+/// 3, ... ranks up to the size of the job with the transport, and runs the table in each of them.
+/// Prints the first wrong call of each operation and form when it is found, and at the end how many
+/// calls the transport has carried and declined, and how many results of all ranks were wrong.
+/// Calls that the transport declines are run by other transports. A call that takes longer than a
+/// minute ends the job, and is named, and so is the call of a rank that a signal ends. Collective
+/// over MPI_COMM_WORLD.
 ///
-/// Arguments of the command line: `--quick` runs a twelfth of the table; `--seconds N` changes the
-/// minute; a name of an operation, such as `all_reduce`, leaves out the other ones.
+/// Arguments of the command line: `--quick` runs a twelfth of the calls of each operation and form;
+/// `--seconds N` changes the minute; a name of an operation, such as `all_reduce`, leaves out the
+/// other ones.
 /// @param name     The name of the transport in routes.
 /// @param factory  Opens it for a group.
 /// @return 0 if all results are right and the transport has carried a call, otherwise 1.

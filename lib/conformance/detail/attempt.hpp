@@ -17,6 +17,7 @@ class AttemptedCall {
   AttemptedCall(const TableEntry& entry, const Carrier& carrier, const ReductionValues* values);
   AttemptedCall(const AttemptedCall&) = delete;
 
+  [[nodiscard]] const TableEntry& entry() const { return entry_; }
   [[nodiscard]] const Call& call() const { return call_; }
 
   /// Describes the call.

@@ -31,10 +31,16 @@ struct TableEntry {
   DataType type{};
   ReduceOp op{};
   std::int64_t count = 0, number = 0;
+
+  /// Returns the number of the operation and the form.
+  [[nodiscard]] std::size_t kind() const {
+    return static_cast<std::size_t>(operation) * 8 + (has_blocks ? 4U : 0U) +
+           static_cast<std::size_t>(form);
+  }
 };
 
-/// Returns all calls of these parts of the table, in an order in which neighbours have little in
-/// common.
+/// Returns the calls of these parts of the table, of each operation and form the same share, in an
+/// order in which neighbours have little in common.
 std::vector<TableEntry> entries(const Table& table);
 
 }  // namespace rankmesh::conformance

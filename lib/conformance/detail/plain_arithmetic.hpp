@@ -45,10 +45,4 @@ T reduced(ReduceOp op, std::int64_t members, const ValueOf& value_of) {
   return op == ReduceOp::avg ? static_cast<T>(result / static_cast<T>(members)) : result;
 }
 
-/// Returns the value of a member at place i: 1, 2 or 3, so that products of 16
-/// are exact in every type.
-inline int small_value(std::int64_t member, std::int64_t i) {
-  return static_cast<int>(1 + (member * 7 + i * 3) % 3);
-}
-
 }  // namespace rankmesh::conformance

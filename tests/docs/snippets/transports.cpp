@@ -3,9 +3,12 @@
 #include <rankmesh/conformance/conformance.hpp>
 #include <rankmesh/rankmesh.hpp>
 
+#include <cstdint>
 #include <memory>
 #include <stdexcept>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "support/checks.hpp"
 #include "support/mpi_world.hpp"
@@ -41,6 +44,8 @@ class FabricTransport final : public rankmesh::Transport {
 // snippet: fails_together
 }  // namespace fabric
 
+// snippet: members
+
 namespace kit {
 // snippet: conformance
 }  // namespace kit
@@ -62,4 +67,20 @@ TEST_CASE("transports: a factory that fails on one rank fails on all members of 
     const rankmesh::Mesh mesh{MPI_COMM_WORLD, "dp=2,tp=4", options};
   });
   CHECK_CONTAINS(error.message(), "a member has no device");
+}
+
+TEST_CASE("transports: what a transport reads of a call") {
+  SKIP_UNLESS(rankmesh_test::size() > 1, "needs 2 ranks");
+  rankmesh::MeshOptions options;
+  options.routes = "*.*=broadcasts";
+  options.transports["broadcasts"] = [](const rankmesh::TransportGroup& group) {
+    return std::make_unique<Broadcasts>(group);
+  };
+  rankmesh::Mesh mesh{MPI_COMM_WORLD, "dp=auto", options};
+  using rankmesh::Operation;
+  CHECK(mesh["dp"].explain(Operation::reduce, 64).transport == "broadcasts");
+  const auto report = rankmesh::conformance::check(
+      mesh["dp"], {.operations = {Operation::all_gather, Operation::reduce}, .share = 24});
+  for (const std::string& failure : report.failures) FAIL_CHECK(failure);
+  mesh.close();
 }
