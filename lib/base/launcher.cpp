@@ -103,7 +103,7 @@ std::optional<std::string> variable_in(const std::string& start, const char* nam
 // Reads the environment with which this process was started. Later, Open MPI itself sets the
 // variables of a launcher if it initialises a process that no launcher has started.
 std::optional<std::string> own_variable(const char* name) {
-  static const std::string start = environment_of("self");
+  static const auto& start = *new std::string{environment_of("self")};  // as in default_routes.cpp
   return start.empty() ? environment_variable(name) : variable_in(start, name);
 }
 

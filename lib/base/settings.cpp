@@ -68,7 +68,8 @@ SingleCopy single_copy_from_environment() {
 }  // namespace
 
 RANKMESH_PRIVATE_API std::string detail::meant_setting(std::string_view name) {
-  static const std::vector<std::string> settings{
+  static const auto& settings = *new std::vector<std::string>{
+      // as in default_routes.cpp
       "RANKMESH_CHECK",   "RANKMESH_DEADLINE",     "RANKMESH_DEVICE_DEADLINE",
       "RANKMESH_LOG",     "RANKMESH_NCCL_LIBRARY", "RANKMESH_NVTX",
       "RANKMESH_RECORD",  "RANKMESH_RECORD_LINES", "RANKMESH_RECORD_TIMES",

@@ -98,7 +98,9 @@ void throw_difference(GroupCoordinator& group, const Comparison& mine) {
   for (std::int64_t r = 0; r < group.size(); ++r)
     texts.emplace_back(group.ranks().at(r), all.data() + static_cast<std::size_t>(r) * text_bytes);
   const auto& control = rankmesh::detail::GroupAccess::runtime(group).control;
-  throw MismatchError{rankmesh::detail::list_texts(texts, control->names), mine.hint, false};
+  throw MismatchError{fmt::format("the ranks do not agree: {}",
+                                  rankmesh::detail::list_texts(texts, control->names)),
+                      mine.hint, false};
 }
 
 }  // namespace rankmesh::exchange::detail

@@ -93,7 +93,7 @@ std::string duplicate_name(std::string_view name, std::string_view key) {
 }
 
 const GroupOptions& options_of(const GroupDescription& group, const MeshPlan& plan) {
-  static const GroupOptions defaults;
+  static const auto& defaults = *new GroupOptions;  // as in default_routes.cpp
   return group.families.empty() ? defaults : plan.options(group.families.front());
 }
 

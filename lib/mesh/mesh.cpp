@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "detail/state.hpp"
+#include "mpi/detail/job_end.hpp"
 #include "rankmesh/base/settings.hpp"
 
 namespace rankmesh {
@@ -77,6 +78,7 @@ detail::MeshState& Mesh::state() const {
 }
 
 detail::MeshState& Mesh::open_state(const char* activity, bool is_for_spares) const {
+  (void)mpi::is_job_ending();  // this rank does not go on while another thread ends the process
   if (state().runtime->is_closed)
     throw ClosedError{fmt::format("{} is called on a closed mesh", activity),
                       "close the mesh last"};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The mesh of the survivors after a loss, and the step from which they go on.
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -52,6 +53,15 @@ std::vector<Rank> ranks_of_next(const Shrunk& shrunk, ShrinkPolicy policy) {
   if (policy == ShrinkPolicy::spare)
     for (const std::int64_t idle : shrunk.idle) members.emplace_back(idle);
   return members;
+}
+
+std::string why_none_remains(const MeshPlan& plan, ShrinkPolicy policy,
+                             const std::vector<Rank>& lost) {
+  if (policy != ShrinkPolicy::spare) return "no replica is complete";
+  const auto is_member = [&](Rank rank) { return rank.value() < plan.world_size(); };
+  return std::ranges::count_if(lost, is_member) == plan.world_size()
+             ? "only spare ranks are left, which have no data of the mesh"
+             : "too few spare ranks are left";
 }
 
 std::vector<int> to_ints(const std::vector<Rank>& members) {
@@ -118,7 +128,8 @@ std::unique_ptr<detail::MeshState> open_next(const detail::MeshState& state,
 }
 
 // Runs a part of next(). If more ranks are lost meanwhile, the error is that of this mesh, which is
-// the one that the program knows. The next mesh may have found the loss first, or a result of it.
+// the one that the program knows. The next mesh may have found the loss first, or a result of it. A
+// member that cannot open the next mesh is lost as soon as its exception leaves next().
 template <class Part>
 auto finding_losses_of(const detail::MeshState& state, const LossWatch::Loss& loss, Part&& part) {
   const LossWatch& watch = *state.control->losses;
@@ -126,6 +137,7 @@ auto finding_losses_of(const detail::MeshState& state, const LossWatch::Loss& lo
   try {
     return part();
   } catch (const Error& error) {
+    if (dynamic_cast<const PeerError*>(&error) != nullptr) LossWatch::await_news(known);
     LossWatch::look_after(error, known);
     if (watch.round() != loss.round) LossWatch::raise(&watch);
     throw;
@@ -149,6 +161,7 @@ bool wait_for_loss(detail::MeshState& state) {
 // Closes the mesh on a spare rank, after the others have closed it. Local.
 void close_spare(detail::MeshState& state) {
   mpi::record_companions(state.control->losses->processes());
+  state.control->losses->leave();
   state.control->leave(detail::Presence::closed);
   state.mark_closed();
   state.shared->close();
@@ -158,26 +171,48 @@ void close_spare(detail::MeshState& state) {
 
 // Ends a mesh that has lost ranks. Local.
 void end_lost(detail::MeshState& state) {
+  state.control->losses->leave();
   state.control->leave(detail::Presence::destroyed);
   state.runtime->in_flight.abandon();
   state.mark_closed();
   state.mark.close();
 }
 
-// Meets the others, and asks whether one of them wants to stop.
-bool is_stop_requested_by_any(detail::ControlPlane& control, const WaitPoint& point) {
-  struct Stop {
-    int own, any;
+// Meets the others, compares the steps, and asks whether one of them wants to stop.
+bool is_stop_requested_by_any(detail::ControlPlane& control, std::int64_t step,
+                              const WaitPoint& point) {
+  using Maxima = std::array<std::int64_t, 3>;
+  struct Votes {
+    Maxima own, all;
   };
-  MpiMemory<Stop> stop;
-  stop->own = LossWatch::is_stop_requested() ? 1 : 0;
+  MpiMemory<Votes> votes;
+  votes->own = {LossWatch::is_stop_requested() ? 1 : 0, step, -step};
   MPI_Request request = MPI_REQUEST_NULL;
-  mpi::check(MPI_Iallreduce(&stop->own, &stop->any, 1, MPI_INT, MPI_MAX, control.comm().native(),
-                            &request),
+  mpi::check(MPI_Iallreduce(votes->own.data(), votes->all.data(), 3, MPI_INT64_T, MPI_MAX,
+                            control.comm().native(), &request),
              "MPI_Iallreduce");
-  stop.wait(request, control.monitor, point, control.deadline());
-  return stop->any != 0;
+  votes.wait(request, control.monitor, point, control.deadline());
+  const auto [stops, most, minus_least] = votes->all;
+  if (most != -minus_least)
+    throw MismatchError{
+        fmt::format("the ranks commit different steps: from {} to {}", -minus_least, most),
+        "pass the same step to commit() on every rank", false};
+  return stops != 0;
 }
+
+// Waits of a commit end if ranks of this node commit different steps.
+class LookAtSteps {
+ public:
+  LookAtSteps(detail::ControlPlane& control, std::int64_t step) : control_{control} {
+    control_.at_look = [this, step] { control_.losses->require_same_step(step); };
+  }
+  ~LookAtSteps() { control_.at_look = nullptr; }
+  LookAtSteps(const LookAtSteps&) = delete;
+  LookAtSteps& operator=(const LookAtSteps&) = delete;
+
+ private:
+  detail::ControlPlane& control_;
+};
 
 void wait_for_commits(detail::ControlPlane& control, std::int64_t step, const WaitPoint& point) {
   const LossWatch& watch = *control.losses;
@@ -195,13 +230,15 @@ std::unique_ptr<detail::MeshState> open_after_loss(detail::MeshState& state) {
   const std::int64_t spares = state.control->spares();
   const LossWatch::Loss loss = watch.decide();
   const Shrunk shrunk = detail::remains_of(*state.plan, policy, loss.ranks, spares);
-  if (!shrunk.plan)
+  watch.tell_stop();
+  if (!shrunk.plan) {
+    watch.leave();
     throw Error{
         fmt::format("no mesh remains: without rank{} {}, {}", loss.ranks.size() == 1 ? "" : "s",
                     RankSet::of(loss.ranks).to_string(60),
-                    policy == ShrinkPolicy::spare ? "too few spare ranks are left"
-                                                  : "no replica is complete"),
+                    why_none_remains(*state.plan, policy, loss.ranks)),
         "end the program, and begin again from a checkpoint"};
+  }
   if (state.device) {
     (void)state.device->abort();
     state.device->require_working();  // otherwise the next mesh could not be opened on any rank
@@ -213,8 +250,6 @@ std::unique_ptr<detail::MeshState> open_after_loss(detail::MeshState& state) {
     next =
         finding_losses_of(state, loss, [&] { return open_next(state, loss, *shrunk.plan, ranks); });
     meet(state, loss.round, ranks, LossWatch::Gathering::opened);
-    watch.keep_stop();
-    for (const detail::ProcessIdentity& process : watch.excluded()) mpi::record_excluded(process);
   } else {
     mpi::record_idle();
   }
@@ -257,13 +292,16 @@ bool Mesh::commit(std::int64_t step) {
   // A word becomes smaller only when nobody waits for it, and does not say that a rank has gone
   // back.
   const bool goes_back = step <= watch.step().value_or(-1);
+  watch.begin_commit(step);
+  const LookAtSteps look{*state.control, step};
   if (goes_back) meet_others();
   if (!watch.commit(step)) state.control->throw_if_newly_lost();
   bool stops = false;
   if (watch.spans_nodes() || goes_back) {
-    stops = is_stop_requested_by_any(*state.control, point);
+    stops = is_stop_requested_by_any(*state.control, step, point);
   } else {
     wait_for_commits(*state.control, step, point);
+    watch.require_same_step(step);
     stops = watch.is_stop_agreed();
   }
   if (stops) request_stop();  // so that the next mesh knows it if those who have asked are lost

@@ -23,6 +23,7 @@
 #include "detail/open_loss_link.hpp"
 #include "detail/open_record.hpp"
 #include "detail/state.hpp"
+#include "mpi/detail/job_end.hpp"
 #include "rankmesh/base/detail/reasons.hpp"
 #include "rankmesh/group/detail/group_access.hpp"
 #include "rankmesh/mesh/routes_machine.hpp"
@@ -45,6 +46,9 @@ std::shared_ptr<ControlPlane> make_control(const mpi::CommunicatorView& world, L
                                            const std::string& description,
                                            const MeshOptions& options, NextMesh* next) {
   const RankNames names = local.plan ? RankNames{local.plan} : RankNames{};
+  // The others wait for this rank until its exception has destroyed the mesh before. Then it is
+  // lost, and they go on without it.
+  if (next != nullptr && local.failure) std::rethrow_exception(local.failure);
   auto control = std::make_shared<ControlPlane>(
       world, options.reorder.empty() ? names : RankNames{}, local.timeout, local.stall,
       std::make_shared<const Log>(options.log, local.settings.log));
@@ -327,12 +331,13 @@ std::unique_ptr<MeshState> make_state(LocalPlan local, MeshOptions options,
 std::unique_ptr<MeshState> open_mesh(MPI_Comm comm, MeshOptions options,
                                      const std::string& description,
                                      const std::function<MeshSpec()>& parse, NextMesh* next) {
+  (void)mpi::is_job_ending();  // this rank does not go on while another thread ends the process
   const mpi::CommunicatorView world{comm};
   LocalPlan local =
       plan_locally(world.size(), options, parse, next == nullptr ? nullptr : &next->plan);
   const auto control = make_control(world, local, description, options, next);
   warn_of_launcher(*control);
-  if (options.survive) warn_of_deaths(*control);
+  if (options.survive && next == nullptr) warn_of_deaths(*control);
   try {
     return make_state(std::move(local), std::move(options), description, control, next);
   } catch (const MismatchError&) {

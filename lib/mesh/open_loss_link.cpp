@@ -56,7 +56,10 @@ Shrunk remains_of(const MeshPlan& plan, ShrinkPolicy policy, std::span<const Ran
                   std::int64_t spares) {
   const auto is_lost_spare = [&](Rank rank) { return rank.value() >= plan.world_size(); };
   const std::int64_t lost_spares = std::ranges::count_if(lost, is_lost_spare);
-  if (policy == ShrinkPolicy::spare && spares - lost_spares < std::ssize(lost) - lost_spares)
+  const std::int64_t lost_members = std::ssize(lost) - lost_spares;
+  // Spare ranks have nothing of the mesh, so they do not go on alone.
+  if (policy == ShrinkPolicy::spare &&
+      (spares - lost_spares < lost_members || lost_members == plan.world_size()))
     return {};
   return shrink(plan, lost, policy, spares);
 }

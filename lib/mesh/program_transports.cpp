@@ -54,7 +54,8 @@ std::string name_on_some(const MeshOptions& options, const ProgramTransports& tr
 }  // namespace
 
 std::map<std::string, TransportFactory>& transports_of_every_mesh() {
-  static std::map<std::string, TransportFactory> transports;
+  static auto& transports =
+      *new std::map<std::string, TransportFactory>;  // as in default_routes.cpp
   return transports;
 }
 

@@ -136,6 +136,7 @@ void abort_job(int status) noexcept {
   is_ending = true;
   ending_thread = std::this_thread::get_id();
   const int of_job = (status & 255) == 0 ? 1 : status & 255;
+  before_end_of_survivor();
   if (is_active() && !is_survivor()) MPI_Abort(MPI_COMM_WORLD, of_job);
   std::_Exit(of_job);
 }

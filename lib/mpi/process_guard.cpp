@@ -152,7 +152,8 @@ void finalize_bounded() {
 // in a barrier of its own then, and often crashes or hangs when it is told to end the job.
 // If the job goes on without ranks that are lost, those that are left end without MPI_Finalize.
 void finalize_together() {
-  if (has_loss()) return end_excluded();
+  before_end_of_survivor();
+  if (has_loss()) return;
   MPI_Request all_come = MPI_REQUEST_NULL;
   MPI_Ibarrier(MPI_COMM_WORLD, &all_come);
   constexpr int hasty_tests = 1000;
@@ -187,6 +188,7 @@ void end_uncleanly(const std::vector<UnfinishedReason>& reasons, int status) {
                                       : "leaves the job to the launcher");
   flush_stdout();
   if (aborts) end_job(name_of_library, text, status);
+  before_end_of_survivor();
   if (!text.empty()) write_last_words(name_of_library, text);
   switch_off();
 }
@@ -216,7 +218,7 @@ void at_exit(int status, void*) {
         {{fmt::format("exit({}) was called in a thread that did not initialise MPI", status),
           "return from main instead, or call exit() in the thread that initialised MPI"}},
         status);
-  if (has_loss()) return end_excluded();
+  if (has_loss()) return before_end_of_survivor();
   std::vector<UnfinishedReason> reasons = unfinished_reasons();
   if (reasons.empty() && status == 0) return finalize_together();
   reasons.insert(reasons.begin(), reason_of_exit(status));
@@ -248,7 +250,7 @@ bool resume_guard(UncleanEnd end) noexcept {
 
 void end_guard(bool by_exception) noexcept {
   Guard& g = guard();
-  if (!g.can_act()) return switch_off();
+  if (!g.can_act() || is_job_ending()) return switch_off();
   if (by_exception) {
     g.state = GuardState::left;
     return;

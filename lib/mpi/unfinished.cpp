@@ -26,19 +26,19 @@ namespace {
 struct UnfinishedRecord {
   struct OpenMesh {
     std::string mesh;
+    int ranks = 0;
+    std::string coordinates{};
     bool is_destroyed = false;
   };
 
   std::mutex mutex;
   std::uint64_t next_number = 0;
   std::map<std::uint64_t, OpenMesh> meshes;
-  std::string coordinates;
-  int ranks_of_coordinates = 0;
-  std::string abandoned;  // the first operation
+  std::string last_coordinates;  // of the mesh that was closed last
+  std::string abandoned;         // the first operation
   std::size_t abandoned_count = 0;
   std::vector<MPI_Request> requests;
   std::set<std::int64_t> companions;  // processes
-  std::vector<rankmesh::detail::ProcessIdentity> excluded;
 };
 
 // There is one MPI per process, and therefore one record. It is never destroyed, because the
@@ -50,6 +50,7 @@ UnfinishedRecord& record() {
 
 std::atomic<bool> may_survive{false};
 std::atomic<bool> has_lost_ranks{false};
+std::atomic<void (*)()> before_end{nullptr};
 
 // Tells the guard around this process (tools/guard) that the job goes on if it dies, or that this
 // process has no place in the mesh that goes on. The number of the descriptor may mean another file
@@ -85,19 +86,9 @@ bool has_companion_ended() noexcept {
   });
 }
 
-void record_excluded(const rankmesh::detail::ProcessIdentity& process) {
-  const std::lock_guard lock{record().mutex};
-  record().excluded.push_back(process);
-}
-
-void end_excluded() noexcept {
-  using namespace rankmesh::detail;
-  const ProcessIdentity own = ProcessIdentity::own();
-  const std::lock_guard lock{record().mutex};
-  for (const ProcessIdentity& process : record().excluded)
-    if (const ProcessState state = state_of(process, own);
-        state != ProcessState::ended && state != ProcessState::unknown)
-      ::kill(static_cast<pid_t>(process.process), SIGKILL);
+void on_end_of_survivor(void (*action)()) noexcept { before_end = action; }
+void before_end_of_survivor() noexcept {
+  if (auto* const action = before_end.exchange(nullptr)) action();
 }
 
 void record_loss() noexcept { has_lost_ranks = true; }
@@ -107,10 +98,7 @@ OpenMark::OpenMark(const std::string& mesh, int ranks, const std::string& coordi
   UnfinishedRecord& r = record();
   const std::lock_guard lock{r.mutex};
   number_ = r.next_number++;
-  r.meshes[number_].mesh = mesh;
-  if (ranks < r.ranks_of_coordinates) return;
-  r.ranks_of_coordinates = ranks;
-  r.coordinates = coordinates;
+  r.meshes[number_] = {mesh, ranks, coordinates};
 }
 
 OpenMark::~OpenMark() {
@@ -120,8 +108,12 @@ OpenMark::~OpenMark() {
 }
 
 void OpenMark::close() noexcept {
-  const std::lock_guard lock{record().mutex};
-  record().meshes.erase(number_);
+  UnfinishedRecord& r = record();
+  const std::lock_guard lock{r.mutex};
+  const auto found = r.meshes.find(number_);
+  if (found == r.meshes.end()) return;
+  r.last_coordinates = std::move(found->second.coordinates);
+  r.meshes.erase(found);
 }
 
 RANKMESH_PRIVATE_API void record_abandoned(const std::string& activity) noexcept {
@@ -139,7 +131,7 @@ std::vector<UnfinishedReason> unfinished_reasons() {
   const std::lock_guard lock{r.mutex};
   std::vector<UnfinishedReason> reasons;
   if (!r.meshes.empty()) {
-    const auto& [mesh, is_destroyed] = r.meshes.begin()->second;
+    const auto& [mesh, ranks, coordinates, is_destroyed] = r.meshes.begin()->second;
     const std::string more =
         r.meshes.size() == 1 ? "" : fmt::format(" (and {} more)", r.meshes.size() - 1);
     reasons.push_back({is_destroyed
@@ -165,8 +157,12 @@ std::vector<UnfinishedReason> unfinished_reasons() {
 }
 
 std::string recorded_coordinates() {
-  const std::lock_guard lock{record().mutex};
-  return record().coordinates;
+  UnfinishedRecord& r = record();
+  const std::lock_guard lock{r.mutex};
+  const UnfinishedRecord::OpenMesh* largest = nullptr;
+  for (const auto& [number, mesh] : r.meshes)
+    if (largest == nullptr || mesh.ranks >= largest->ranks) largest = &mesh;
+  return largest == nullptr ? r.last_coordinates : largest->coordinates;
 }
 
 }  // namespace rankmesh::mpi

@@ -15,8 +15,11 @@ namespace rankmesh {
 // MPI copies once, but few members do the work. Therefore shared memory is faster at all sizes if
 // three or more members share the work, and in a reduce. Otherwise it is faster up to the size of a
 // cache: with two members, and in scatter and all_to_all, which have no work to share.
+//
+// Objects that the opening of a mesh needs live for ever, here and elsewhere: a thread of the
+// program may call exit(), which destroys static objects, while another one opens a mesh.
 const RouteTable& RouteTable::defaults() {
-  static const RouteTable table = parse(
+  static const auto& table = *new RouteTable{parse(
       // Any number of ranks inside one node.
       "*.barrier:host:one_node=shm; *.reduce_scatter:host:one_node=shm; "
       "*.broadcast:host:0-48K:one_node=shm; *.reduce:host:0-16M:one_node=shm; "
@@ -49,7 +52,7 @@ const RouteTable& RouteTable::defaults() {
       "*.scatter:host:4K-32K:many_nodes=hierarchical; "
       // The rest.
       "*.*:host=mpi; *.*:device=nccl",
-      RouteSource::builtin, "default");
+      RouteSource::builtin, "default")};
   return table;
 }
 

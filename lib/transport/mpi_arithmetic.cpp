@@ -89,7 +89,7 @@ struct Shares {
 
 MPI_Op mpi_operation(ReduceOp op, DataType type) {
   if (!needs_own_operation(op, type)) return mpi::native(op);
-  static OwnOperations operations;
+  static const auto& operations = *new OwnOperations;  // as in default_routes.cpp
   return operations.get(op == ReduceOp::avg ? ReduceOp::sum : op, type);
 }
 

@@ -45,10 +45,6 @@ std::uint64_t fate_of(std::uint64_t round, bool is_lost) {
   return round << 1 | (is_lost ? lost : 0);
 }
 
-// The committed step of a rank: 1 + the step, and whether it can change no more.
-constexpr std::uint64_t frozen = 1;
-std::uint64_t committed(std::int64_t step) { return (static_cast<std::uint64_t>(step) + 1) << 1; }
-
 std::int64_t nanoseconds(Patience::Duration time) {
   return static_cast<std::int64_t>(time.count() * 1e9);
 }
@@ -58,17 +54,6 @@ std::int64_t nanoseconds(Patience::Duration time) {
                           "it, or have not heard its node, for too long, and go on without it",
                           mesh),
               "end this process"};
-}
-
-// The meshes that have lost ranks. They are kept: others throw the error of the last one.
-struct LostMeshes {
-  std::mutex mutex;
-  std::vector<std::shared_ptr<const LossWatch>> watches;
-};
-LostMeshes& lost_meshes() {
-  static auto* const all =
-      new LostMeshes;  // meshes may be destroyed after the objects of all files
-  return *all;
 }
 
 }  // namespace
@@ -88,9 +73,9 @@ std::shared_ptr<LossWatch> LossWatch::create(std::shared_ptr<NodeBoard> board, R
       std::move(board), std::move(names), std::move(mesh), comm, exclude_after, std::move(link)}};
   if (exclude_after != 0 && (shortest_limit == 0 || exclude_after < shortest_limit))
     shortest_limit = exclude_after;
-  std::uint64_t none = 0;
-  if (step) watch->board_->own().committed.compare_exchange_strong(none, committed(*step));
+  if (step) (void)watch->commit(*step);
   OpenParts<LossWatch>::instance().add(*watch);
+  mpi::on_end_of_survivor(&LossWatch::end_all_excluded);
   return watch;
 }
 
@@ -157,13 +142,16 @@ std::int64_t LossWatch::time_of_news() const {
   return nanoseconds(link_ == nullptr ? of_node : of_node + Patience::Duration{link_->silence()});
 }
 
+void LossWatch::exclude_if_late(RankArea& area) const {
+  if (NodeBoard::now() - area.waited > exclude_after_) area.is_late = true;
+}
+
 void LossWatch::exclude_late(const std::vector<int>& awaited) {
   std::vector<std::uint32_t> elsewhere;
   for (const int rank : awaited) {
     if (rank == MPI_UNDEFINED) continue;
     if (const auto slot = board_->index_of(Rank{rank})) {
-      RankArea& area = board_->area(*slot);
-      if (NodeBoard::now() - area.waited > exclude_after_) area.is_late = true;
+      exclude_if_late(board_->area(*slot));
     } else if (link_ != nullptr) {
       elsewhere.push_back(static_cast<std::uint32_t>(rank));
     }
@@ -173,6 +161,7 @@ void LossWatch::exclude_late(const std::vector<int>& awaited) {
 
 void LossWatch::close() {
   if (link_ != nullptr && !link_->close()) mpi::record_loss();  // they cannot finalise MPI
+  leave();
 }
 
 // A member leaves the mesh as closed only after all have come to close it.
@@ -231,11 +220,11 @@ void LossWatch::notice() {
   if (before >= round || !noticed_.compare_exchange_strong(before, round)) return;
   mpi::record_loss();
   {
-    const std::lock_guard lock{lost_meshes().mutex};
-    // Null if another thread is about to destroy the mesh.
+    const std::lock_guard lock{kept().mutex};
     auto self = weak_from_this().lock();
     if (self == nullptr) return;
-    lost_meshes().watches.push_back(std::move(self));
+    kept().last = self;
+    kept().add(std::move(self));
   }
   ++rounds_seen;
   leave_fast_path();
@@ -293,14 +282,15 @@ LossWatch::Loss LossWatch::decide() const {
     decide_fates(loss.round);
   }
   if (is_lost(board_->own_slot(), loss.round)) throw_excluded(mesh_);
-  // The step is that of the survivors of the first round, so that it stays the same.
-  std::uint64_t least = ~std::uint64_t{0};
+  // The step is that of the survivors of the first round, so that it stays the same. If there are
+  // none, no mesh remains.
+  std::optional<std::uint64_t> least;
   for (std::size_t slot = 0; slot < board_->ranks().size(); ++slot) {
     if (is_lost(slot, loss.round)) loss.ranks.push_back(board_->ranks()[slot]);
     if (slot < board_->members() && !is_lost(slot, 1))
-      least = std::min(least, board_->area(slot).committed >> 1);
+      least = std::min(least.value_or(~std::uint64_t{0}), board_->area(slot).committed >> 1);
   }
-  if (least != 0 && loss.round != 0) loss.step = static_cast<std::int64_t>(least) - 1;
+  if (least.value_or(0) != 0 && loss.round != 0) loss.step = static_cast<std::int64_t>(*least) - 1;
   return loss;
 }
 
@@ -320,55 +310,10 @@ void LossWatch::raise(const LossWatch* own) {
   if (own != nullptr && own->round() != 0) own->raise_own();
   std::shared_ptr<const LossWatch> last;
   {
-    const std::lock_guard lock{lost_meshes().mutex};
-    last = lost_meshes().watches.back();
+    const std::lock_guard lock{kept().mutex};
+    last = kept().last;
   }
   last->raise_own();
-}
-
-std::int64_t LossWatch::freeze(RankArea& area) {
-  return static_cast<std::int64_t>((area.committed |= frozen) >> 1) - 1;
-}
-
-// The wish to stop is written first: whoever sees the commit sees it, too.
-bool LossWatch::commit(std::int64_t step) {
-  ++commits_;
-  if (stops && board_->own().stop == 0) board_->own().stop = commits_;
-  std::atomic<std::uint64_t>& own = board_->own().committed;
-  std::uint64_t before = own;
-  do {
-    if ((before & frozen) != 0) return false;
-  } while (!own.compare_exchange_weak(before, committed(step)));
-  return true;
-}
-
-bool LossWatch::is_stop_agreed() const {
-  for (std::size_t slot = 0; slot < board_->ranks().size(); ++slot)
-    if (const std::uint64_t at = board_->area(slot).stop; at != 0 && at <= commits_) return true;
-  return false;
-}
-
-void LossWatch::keep_stop() const {
-  for (std::size_t slot = 0; slot < board_->ranks().size(); ++slot)
-    if (board_->area(slot).stop != 0) request_stop();
-}
-
-std::optional<std::int64_t> LossWatch::step() const {
-  const std::uint64_t own = board_->own().committed >> 1;
-  return own == 0 ? std::nullopt : std::optional{static_cast<std::int64_t>(own) - 1};
-}
-
-bool LossWatch::have_committed(std::int64_t step) const {
-  for (std::size_t slot = 0; slot < board_->members(); ++slot)
-    if (board_->area(slot).committed < committed(step)) return false;
-  return true;
-}
-
-std::vector<ProcessIdentity> LossWatch::excluded() const {
-  std::vector<ProcessIdentity> processes;
-  for (std::size_t slot = 0; slot < board_->ranks().size(); ++slot)
-    if (board_->area(slot).is_late) processes.push_back(board_->area(slot).identity());
-  return processes;
 }
 
 std::vector<std::int64_t> LossWatch::processes() const {

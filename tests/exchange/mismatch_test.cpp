@@ -48,7 +48,8 @@ void check_outlier(GroupCoordinator& group, const std::string& odd, const std::s
   CAPTURE(odd);
   const std::string text = text_of<MismatchError>(call);
   const int last = size() - 1;
-  const std::string begin = fmt::format("rank {} (tp={}): {}; ", last, last, odd);
+  const std::string begin =
+      fmt::format("the ranks do not agree: rank {} (tp={}): {}; ", last, last, odd);
   CHECK_CONTAINS(text, begin);
   CHECK(text.starts_with(begin));
   CHECK_CONTAINS(text, fmt::format("{}: {}",
@@ -70,7 +71,8 @@ void check_failure(GroupCoordinator& group, const std::string& reason, const std
     CHECK_CONTAINS(text_of<UsageError>(call), reason);
   } else {
     const std::string text = text_of<MismatchError>(call);
-    CHECK(text.starts_with(fmt::format("rank {} (tp={}): failed: ", size() - 1, size() - 1)));
+    CHECK(text.starts_with(
+        fmt::format("the ranks do not agree: rank {} (tp={}): failed: ", size() - 1, size() - 1)));
     CHECK_CONTAINS(text, reason);
     CHECK_CONTAINS(text, others);
   }

@@ -65,10 +65,10 @@ void stamp(const char* what) {
   std::fflush(stdout);
 }
 
-// Stops this process. Another one continues it, unless the kind is "stop for ever".
+// Stops this process. Another one continues it, unless the kind begins with "stop for ever".
 void stop(std::string_view kind) {
   const char* const seconds = std::getenv("SURVIVOR_STOP");
-  if (kind != "stop for ever" && seconds != nullptr &&
+  if (!kind.starts_with("stop for ever") && seconds != nullptr &&
       std::system(fmt::format("(sleep {}; kill -CONT {}) >/dev/null 2>&1 &", seconds, ::getpid())
                       .c_str()) != 0)
     std::_Exit(4);
@@ -92,6 +92,12 @@ void die(std::string_view kind = {}) {
         .detach();
   if (kind.starts_with("stop")) return stop(kind);
   if (kind == "exit") std::exit(3);
+  // Only once: this thread goes on meanwhile.
+  static std::atomic_flag exits;
+  if (kind == "exit in thread") {
+    if (!exits.test_and_set()) std::thread{[] { std::exit(3); }}.detach();
+    return;
+  }
   // All processes of this host, and with "power" its network before.
   if (kind == "power" && std::system("ip link set eth0 down") != 0) std::_Exit(4);
   if (kind == "host" || kind == "power") ::kill(-1, SIGKILL);
@@ -113,7 +119,7 @@ class Steps {
       adopted_ = mesh.adopt(of_program, "adopted");
     if (kind == "second mesh" && of_program != MPI_COMM_NULL)
       second_.emplace(of_program, "all=" + std::to_string(mesh.size()));
-    if (is_slow(kind)) {
+    if (is_slow(kind) && mesh["dp"].size() == mesh.size()) {
       symmetric_.emplace(mesh.allocate_symmetric<int>(8, {"dp"}));
       old_memory = {symmetric_->data(), symmetric_->size()};
     }
@@ -218,6 +224,14 @@ ShrinkPolicy policy_for(std::string_view mesh, MPI_Comm world) {
                                                    : ShrinkPolicy::drop_replica;
 }
 
+// How a rank of the first ones dies. In some kinds, the others follow the first of them.
+std::string way_of(const Arguments& arguments, int self) {
+  const std::string& kind = arguments.kind;
+  const bool is_other = self != arguments.first.front();
+  if (is_other && kind == "exit in thread") ::usleep(50'000);
+  return is_other && (kind == "exit in thread" || kind == "stop for ever and kill") ? "" : kind;
+}
+
 int run(const Arguments& arguments) {
   int self = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &self);
@@ -264,9 +278,9 @@ int run(const Arguments& arguments) {
   while (true) {
     try {
       if (mesh->is_spare() && is_in(arguments.first))
-        std::thread{[] {
+        std::thread{[way = arguments.kind == "stop for ever" ? arguments.kind : ""] {
           ::usleep(50'000);
-          die();
+          die(way);
         }}.detach();
       if (is_lost || mesh->is_spare()) mesh = mesh->next();
       if (std::exchange(is_lost, false)) stamp("mesh");
@@ -287,15 +301,22 @@ int run(const Arguments& arguments) {
           ::usleep(600'000);
         if (Steps::is_slow(arguments.kind) && losses != 0) ::usleep(150'000);
         // Spare ranks die before.
-        if (arguments.kind == "spare" && step == step_of_death) ::usleep(400'000);
+        if ((arguments.kind == "spare" || arguments.kind == "stop for ever") &&
+            step == step_of_death)
+          ::usleep(400'000);
+        if (arguments.kind == "wish without place") {
+          if (losses != 0) ::usleep(20'000);
+          if (step == step_of_death && self + 1 == arguments.first.front()) Mesh::request_stop();
+        }
         if (dies && step == step_of_death && arguments.kind != "close" &&
-            arguments.kind != "device close" && arguments.kind != "commit") {
+            arguments.kind != "device close" && arguments.kind != "commit" &&
+            arguments.kind != "differ") {
           // The others see that the connections are closed, a while before they hear of the death.
           if (arguments.kind == "device, hosts") {
             mesh->abort();
             ::usleep(300'000);
           }
-          die(arguments.kind);
+          die(way_of(arguments, self));
         }
         work.step();
         shards.add(1);
@@ -304,7 +325,8 @@ int run(const Arguments& arguments) {
         // Some ranks have said that they have completed the step, and others have not.
         if (arguments.kind == "commit" && losses == 0 && step == step_of_death && self % 2 != 0)
           ::usleep(500'000);
-        if (mesh->commit(step)) break;
+        const bool differs = dies && step == step_of_death && arguments.kind == "differ";
+        if (mesh->commit(differs ? step + 1 : step)) break;
       }
       if (dies && arguments.kind == "device close")
         std::thread{[] {
@@ -318,7 +340,8 @@ int run(const Arguments& arguments) {
       return 0;
     } catch (const LostRanks& lost) {
       // It has learned of another death before its own.
-      if (losses == 0 && is_in(arguments.first) && arguments.kind != "ask") die(arguments.kind);
+      if (losses == 0 && is_in(arguments.first) && arguments.kind != "ask")
+        die(way_of(arguments, self));
       stamp("error");
       std::vector<std::int64_t> ranks;
       for (const Rank rank : lost.ranks()) ranks.push_back(rank.value());
@@ -330,10 +353,14 @@ int run(const Arguments& arguments) {
       std::ranges::fill(old_memory, 99);  // nobody reads it
       throw;
     }
-    if (losses == 1 && is_in(arguments.second) && arguments.kind == "device broken") {
+    if (losses != 1 || !is_in(arguments.second)) continue;
+    if (arguments.kind == "device broken") {
       rankmesh_test::break_device();
-    } else if (losses == 1 && is_in(arguments.second)) {
-      if (arguments.wait_of_second == 0) die();
+    } else if (arguments.kind == "fail in next") {
+      ::setenv("RANKMESH_TIMEOUT", "soon", 1);
+    } else {
+      if (arguments.wait_of_second == 0)
+        die(arguments.kind == "stop for ever and fail" ? "exception" : "");
       std::thread{[wait = arguments.wait_of_second] {
         ::usleep(wait);
         die();

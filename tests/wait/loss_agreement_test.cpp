@@ -200,6 +200,14 @@ TEST_CASE("spare members decide between two halves") {
   }
 }
 
+TEST_CASE("spare members do not go on alone") {
+  World world{13, {.members = 8, .spares = 4}};
+  for (const std::uint32_t m : {0U, 1U, 2U, 3U}) world.kill_at(m, 10);
+  world.run();
+  for (const std::uint32_t m : {4U, 5U, 6U, 7U})
+    CHECK(world.of(m).failure() == Failure::no_majority);
+}
+
 TEST_CASE("a spare member that hears nobody stops, and does not disturb the others") {
   for (const bool is_one_way : {false, true}) {
     CAPTURE(is_one_way);

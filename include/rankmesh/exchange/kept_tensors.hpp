@@ -2,10 +2,12 @@
 // Tensors in the memory of several ranks, from which the survivors of a loss go on.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
 #include <span>
+#include <string>
 
 #include "rankmesh/exchange/named_tensors.hpp"
 #include "rankmesh/exchange/redistribution.hpp"
@@ -53,6 +55,19 @@ class RANKMESH_API KeptTensors {
             std::initializer_list<SavedTensor> tensors) {
     keep(group, step, std::span{tensors.begin(), tensors.size()});
   }
+  /// @cond  These only refuse wrong calls.
+  using SavedList = std::initializer_list<SavedTensor>;
+  struct OneTensor {
+    std::string name;
+    const TensorPlacement& place;
+    TensorSource source{};
+  };
+  void keep(GroupCoordinator&, std::int64_t, const OneTensor&) = delete;  // write a list: {{...}}
+  void keep(std::int64_t, GroupCoordinator&, SavedList) = delete;         // the group comes first
+  template <class Data>
+    requires(!std::convertible_to<const Data&, std::span<const SavedTensor>>)
+  void keep(GroupCoordinator&, std::int64_t, const Data&) = delete;  // {{"name", place, data}}
+  /// @endcond
 
   /// Restores tensors as they were kept in a step, and keeps them for the members of this group.
   /// Each element comes from a member that has it, this rank itself if possible. Members without

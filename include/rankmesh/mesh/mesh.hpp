@@ -316,11 +316,13 @@ class RANKMESH_API Mesh : public MeshNearMisses {
   /// @return whether a rank has called request_stop(). The result is the same on every rank.
   /// @throws LostRanks if ranks are lost. The step may then be committed or not: see
   /// LostRanks::step().
-  /// @throws TimeoutError if some ranks do not commit a step.
+  /// @throws MismatchError if ranks commit different steps at once.
+  /// @throws TimeoutError if some ranks do not commit within MeshOptions::timeout.
   bool commit(std::int64_t step);
   /// Asks all ranks to stop: from the next commit() of this rank on, commit() returns true on every
   /// rank, also in the meshes that next() opens. If this rank is lost before, nobody learns of it.
-  /// A signal handler or any thread may call this function.
+  /// If it has no place in the next mesh, it says it in next() to those ranks of its node that
+  /// have. A signal handler or any thread may call this function.
   static void request_stop() noexcept;
   /// Returns the step that this rank has committed last, in this mesh or in those before it;
   /// nothing if there is none. A mesh that next() has returned begins with LostRanks::step().
@@ -342,7 +344,8 @@ class RANKMESH_API Mesh : public MeshNearMisses {
   /// more.
   /// @throws LostRanks if more ranks are lost meanwhile. This mesh is as it was before; call next()
   /// again.
-  /// @throws Error if no mesh remains. The text names the ranks that were lost so far.
+  /// @throws Error if no mesh remains: no replica is complete, or too few spare ranks or only spare
+  /// ones are left. The text names the ranks that were lost so far.
   /// @throws UsageError if the mesh has no option `survive`, or has lost no rank.
   /// @throws TimeoutError if survivors do not come. The error names them.
   [[nodiscard]] std::optional<Mesh> next();

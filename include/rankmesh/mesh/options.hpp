@@ -46,6 +46,17 @@ struct Survival {
   OptionalDuration exclude_after{};
 };
 
+/// How a mesh survives lost ranks, or nothing.
+class OptionalSurvival : public std::optional<Survival> {
+ public:
+  using std::optional<Survival>::optional;
+  OptionalSurvival() = default;
+  /// Sets how, or that it does not survive.
+  OptionalSurvival(std::optional<Survival> survival) : optional{survival} {}
+  /// Sets the policy; the rest has its defaults.
+  OptionalSurvival(ShrinkPolicy policy) : optional{Survival{.policy = policy}} {}
+};
+
 /// Holds the options of a mesh. All options except `log`, `stall` and `device` must be the same on
 /// every rank. If they differ, the constructor of the mesh throws MismatchError.
 struct MeshOptions {
@@ -120,7 +131,7 @@ struct MeshOptions {
   /// such a mesh on, rankmesh ends this process alone where it would otherwise end the job.
   /// docs/surviving.md says what the launcher must be told. If `survive` is empty, a lost rank ends
   /// the waits for it with a PeerError.
-  std::optional<Survival> survive{};
+  OptionalSurvival survive{};
   /// The largest count that is passed to an MPI function. Tests set a small value.
   std::int64_t largest_count = std::int64_t{1} << 30;
 };

@@ -15,7 +15,8 @@
 
 namespace rankmesh::detail {
 
-/// Returns what remains of a mesh with spare ranks; nothing, also no plan, if they are too few.
+/// Returns what remains of a mesh with spare ranks; nothing, also no plan, if they are too few or
+/// alone.
 [[nodiscard]] Shrunk remains_of(const MeshPlan& plan, ShrinkPolicy policy,
                                 std::span<const Rank> lost, std::int64_t spares);
 

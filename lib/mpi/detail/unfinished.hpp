@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "base/detail/process_identity.hpp"
 #include "rankmesh/mpi/native.hpp"
 
 namespace rankmesh::mpi {
@@ -50,11 +49,10 @@ void record_survivor() noexcept;
 void record_companions(const std::vector<std::int64_t>& processes) noexcept;
 /// Returns whether one of them has ended.
 [[nodiscard]] bool has_companion_ended() noexcept;
-/// Records a process that is excluded from a mesh, and may be stopped for ever. It ends with this
-/// process at the latest.
-void record_excluded(const rankmesh::detail::ProcessIdentity& process);
-/// Kills the processes that were excluded, as far as they live.
-void end_excluded() noexcept;
+/// Sets what a process that is_survivor() does before its end. It may record losses.
+void on_end_of_survivor(void (*action)()) noexcept;
+/// Does it, once.
+void before_end_of_survivor() noexcept;
 /// Records that ranks are lost, without which MPI is not finalised.
 void record_loss() noexcept;
 [[nodiscard]] bool has_loss() noexcept;
@@ -68,7 +66,8 @@ struct UnfinishedReason {
 /// be active.
 std::vector<UnfinishedReason> unfinished_reasons();
 
-/// Returns this rank's coordinates in the largest mesh that was opened, or an empty text.
+/// Returns this rank's coordinates in the largest mesh that is open, or else in the one that was
+/// closed last, or an empty text.
 std::string recorded_coordinates();
 
 }  // namespace rankmesh::mpi

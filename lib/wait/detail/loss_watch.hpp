@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -76,6 +77,8 @@ class RANKMESH_API LossWatch : public std::enable_shared_from_this<LossWatch> {
   /// tells anybody else, and other nodes hear of the death even later.
   /// @param known  The rounds that the caller knows of; see count().
   static void look_after(const Error& error, std::uint64_t known);
+  /// Waits for this news for a moment.
+  static void await_news(std::uint64_t known);
   /// Returns how many rounds of all its meshes this process has seen.
   [[nodiscard]] static std::uint64_t count() { return rounds_seen.load(std::memory_order_relaxed); }
   /// Throws LostRanks for the last round of a mesh. Blocks until it has settled.
@@ -89,8 +92,11 @@ class RANKMESH_API LossWatch : public std::enable_shared_from_this<LossWatch> {
   [[nodiscard]] Loss decide() const;
 
   /// The members have closed the mesh. Tells the spare ranks, and waits for their answers, at most
-  /// as long as a node may be silent.
+  /// as long as a node may be silent. Leaves the mesh.
   void close();
+  /// This rank has nothing more to do in the mesh, nor has any other rank that lives. At the end of
+  /// the process, those that have not left it either are awaited, and excluded if they are late.
+  void leave();
   /// Returns whether the members have closed the mesh. Spare ranks ask.
   [[nodiscard]] bool has_closed() const;
   /// Returns whether the mesh is on several nodes.
@@ -99,6 +105,11 @@ class RANKMESH_API LossWatch : public std::enable_shared_from_this<LossWatch> {
   /// none.
   static std::int64_t freeze(RankArea& area);
 
+  /// Says that this rank begins its next commit, and whether it asks to stop in it. Every rank
+  /// makes the same number of them.
+  void begin_commit(std::int64_t step);
+  /// Throws a MismatchError if another rank of this node passes another step to the same commit.
+  void require_same_step(std::int64_t step) const;
   /// Publishes that this rank has completed a step. Returns false if ranks are lost.
   bool commit(std::int64_t step);
   /// Asks all ranks to stop, from the next commit of this process on. A signal handler may call it.
@@ -107,15 +118,14 @@ class RANKMESH_API LossWatch : public std::enable_shared_from_this<LossWatch> {
   /// Returns whether a rank of this node had asked to stop when it made the commit that this rank
   /// has made last. All ranks of the node must have made it. Other ranks may ask in later ones.
   [[nodiscard]] bool is_stop_agreed() const;
-  /// Asks to stop in the next mesh, too, if a rank of this node has asked in this one.
-  void keep_stop() const;
+  /// Says in a mesh that has lost ranks that this rank asks to stop. Ranks of its node that have a
+  /// place in the next mesh learn of it by their next commit.
+  void tell_stop();
   /// Returns the step that this rank has committed last.
   [[nodiscard]] std::optional<std::int64_t> step() const;
   /// Returns whether all members on this node have committed a step, or a later one.
   [[nodiscard]] bool have_committed(std::int64_t step) const;
 
-  /// Returns the processes of this node that are excluded, and may live.
-  [[nodiscard]] std::vector<ProcessIdentity> excluded() const;
   /// Returns the ids of the processes of the ranks, as far as they mean something here.
   [[nodiscard]] std::vector<std::int64_t> processes() const;
 
@@ -133,6 +143,16 @@ class RANKMESH_API LossWatch : public std::enable_shared_from_this<LossWatch> {
                                           Gathering meeting) const;
 
  private:
+  // The meshes that have lost ranks, or of which a rank may be excluded at the end.
+  struct KeptWatches {
+    std::mutex mutex;
+    std::vector<std::shared_ptr<const LossWatch>> watches;
+    std::shared_ptr<const LossWatch> last;  // that has lost ranks: others throw its error
+    // Null if another thread is about to destroy the mesh.
+    void add(std::shared_ptr<const LossWatch> watch);
+  };
+  static KeptWatches& kept();
+
   LossWatch(std::shared_ptr<NodeBoard> board, RankNames names, std::string mesh,
             const mpi::CommunicatorView& comm, std::int64_t exclude_after,
             std::unique_ptr<LossLink> link);
@@ -140,13 +160,17 @@ class RANKMESH_API LossWatch : public std::enable_shared_from_this<LossWatch> {
   void look(bool at_once);
   void begin_round_for(std::size_t slot, std::uint64_t word);
   void exclude_late(const std::vector<int>& awaited);
+  void exclude_if_late(RankArea& area) const;
+  void wait_until_all_leave() const;
+  void end_excluded() const;
+  static void end_all_excluded();
+  static void hear_stops();
   void notice();
   void decide_fates(std::uint64_t round) const;
   [[nodiscard]] Loss decide_with_other_nodes() const;
   [[nodiscard]] bool is_out(std::size_t slot) const;
   [[nodiscard]] bool is_lost(std::size_t slot, std::uint64_t round) const;
   [[noreturn]] void raise_own() const;
-  static void await_news(std::uint64_t known);
   [[nodiscard]] std::int64_t time_of_news() const;
 
   static std::atomic<std::uint64_t> rounds_seen;
@@ -160,7 +184,8 @@ class RANKMESH_API LossWatch : public std::enable_shared_from_this<LossWatch> {
   const mpi::CommunicatorView comm_;
   const std::int64_t exclude_after_;
   const std::unique_ptr<LossLink> link_;
-  std::uint64_t commits_ = 0;              // of this rank, in this mesh
+  std::uint64_t commits_ = 0;  // of this rank, in this mesh
+  std::atomic<bool> has_left_{false};
   std::atomic<std::uint64_t> noticed_{0};  // the last round that this process has seen
   std::atomic<std::int64_t> next_look_{0};
 };

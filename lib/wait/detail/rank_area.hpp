@@ -182,6 +182,7 @@ struct alignas(128) RankArea {
   std::atomic<bool> is_late{false};         ///< Whether others have waited for it for too long.
   std::atomic<std::uint64_t> fate{0};       ///< Whether the rank is lost, as its node has decided.
   std::atomic<std::uint64_t> committed{0};  ///< The step that the rank has committed.
+  std::atomic<std::uint64_t> commit{0};     ///< The number and the step of its last commit.
   std::atomic<std::uint64_t> met{0};        ///< Where the rank waits for the other survivors.
   std::atomic<std::uint64_t> stop{0};       ///< Its first commit that asks all to stop; 0: none.
   std::atomic<std::int64_t> waited{0};      ///< When it has waited last, or opened the mesh.

@@ -11,6 +11,7 @@
 
 #include <rankmesh/exchange/bucket.hpp>
 #include <rankmesh/exchange/checkpoint.hpp>
+#include <rankmesh/exchange/kept_tensors.hpp>
 #include <rankmesh/exchange/sharded_buffer.hpp>
 #include <rankmesh/exchange/stage_exchange.hpp>
 #include <rankmesh/helpers/broadcast_parameters.hpp>
@@ -435,5 +436,19 @@ void use(Mesh& mesh, std::vector<float> values, const std::vector<float>& consta
 #if CASE == 121
   MeshOptions options;
   options.timeout = 2.5;
+#endif
+// case 122: data without a name and a place: \{\{"name", place, data\}\}
+#if CASE == 122
+  exchange::KeptTensors{}.keep(tp, 0, values);
+#endif
+// case 123: a tensor outside of a list: write a list: \{\{...\}\}
+#if CASE == 123
+  const auto place = TensorPlacement::parse("[8] f32 @ tp=2 : (tp)");
+  exchange::KeptTensors{}.keep(tp, 0, {"values", place, values});
+#endif
+// case 124: the step before the group: the group comes first
+#if CASE == 124
+  const auto place = TensorPlacement::parse("[8] f32 @ tp=2 : (tp)");
+  exchange::KeptTensors{}.keep(0, tp, {{"values", place, values}});
 #endif
 }

@@ -26,6 +26,7 @@ TEST_CASE("surviving: the loop") {
     weights.changed();
     ++trained;
   };
+  const auto initialise = [](auto& weights) { weights.mine(0)[0] = 0; };
   const auto report = [](const std::string&) {};
   // snippet: loop
   CHECK(trained == 3);
