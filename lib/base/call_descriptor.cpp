@@ -35,7 +35,7 @@ std::string ends_of_message(const CallDescriptor& call) {
 }  // namespace
 
 std::string_view detail::to_string(UserFunction function) {
-  constexpr std::array<std::string_view, 20> names{"",
+  constexpr std::array<std::string_view, 24> names{"",
                                                    "all_gather_v",
                                                    "all_to_all_v",
                                                    "gather_v",
@@ -54,7 +54,11 @@ std::string_view detail::to_string(UserFunction function) {
                                                    "save_checkpoint",
                                                    "load_checkpoint",
                                                    "KeptTensors::keep",
-                                                   "KeptTensors::restore"};
+                                                   "KeptTensors::restore",
+                                                   "ExpertDispatcher::dispatch",
+                                                   "ExpertDispatcher::dispatch_choices",
+                                                   "ExpertDispatcher::combine",
+                                                   "ExpertDispatcher::collect_choices"};
   const auto number = static_cast<std::size_t>(function);
   return number < names.size() ? names[number] : "another function";
 }

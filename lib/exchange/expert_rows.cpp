@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
-#include <functional>
 #include <numeric>
 #include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "base/detail/overlap.hpp"
 #include "detail/expert_dispatcher_state.hpp"
 #include "detail/route_planner.hpp"
 #include "exchange/kernels/expert_rows.hpp"
@@ -20,13 +20,8 @@ namespace {
 using detail::DispatcherCall;
 using device::GatherRows;
 using device::WeightedSum;
-
-// Whether two blocks of memory share a byte.
-bool overlap(ConstBuffer a, ConstBuffer b) {
-  const std::less<const std::byte*> before;
-  return a.bytes() > 0 && b.bytes() > 0 && before(a.data, b.data + b.bytes()) &&
-         before(b.data, a.data + a.bytes());
-}
+using rankmesh::detail::CalledBy;
+using rankmesh::detail::UserFunction;
 
 std::vector<std::int64_t> places(const std::vector<std::int64_t>& counts) {
   std::vector<std::int64_t> result(counts.size());
@@ -83,7 +78,7 @@ std::int64_t elements_per_row(const DispatcherCall& by, const NamedRows& a, cons
                           to_string(a.buffer.type), to_string(a.buffer.kind), b.name,
                           to_string(b.buffer.type), to_string(b.buffer.kind)),
               "use the same type and the same kind of memory for both");
-  if (overlap(a.buffer, b.buffer))
+  if (rankmesh::detail::overlap(a.buffer, b.buffer))
     by.refuse(fmt::format("{} and {} overlap", a.name, b.name), "use separate memory");
   const DataType type = a.buffer.type;
   if (type != DataType::float32 && type != DataType::float64 && type != DataType::float16 &&
@@ -198,6 +193,8 @@ auto ExpertDispatcher::State::dispatch_step(const DispatcherCall& by, StepMemory
 void ExpertDispatcher::dispatch(const ExpertRoute& route, ConstBuffer tokens, bool is_per_choice,
                                 Buffer rows, StreamRef stream) {
   State& s = *state_;
+  const CalledBy caller =
+      s.called_by(is_per_choice ? UserFunction::dispatch_choices : UserFunction::dispatch);
   const auto by = s.call_of(is_per_choice ? "::dispatch_choices" : "::dispatch");
   const auto step = s.dispatch_step(by, s.of_blocking, route, tokens, is_per_choice, rows, stream);
   s.run(step.exchange);
@@ -206,6 +203,7 @@ void ExpertDispatcher::dispatch(const ExpertRoute& route, ConstBuffer tokens, bo
 
 Work ExpertDispatcher::start_dispatch(const ExpertRoute& route, ConstBuffer tokens, Buffer rows) {
   State& s = *state_;
+  const CalledBy caller = s.called_by(UserFunction::dispatch);
   auto memory = s.idle_memory();
   const auto step =
       s.dispatch_step(s.call_of("::dispatch_async"), *memory, route, tokens, false, rows, {});
@@ -262,6 +260,7 @@ auto ExpertDispatcher::State::combine_step(const DispatcherCall& by, StepMemory&
 void ExpertDispatcher::combine(const ExpertRoute& route, ConstBuffer rows, ConstBuffer weights,
                                Buffer out, StreamRef stream) {
   State& s = *state_;
+  const CalledBy caller = s.called_by(UserFunction::combine);
   const auto step =
       s.combine_step(s.call_of("::combine"), s.of_blocking, route, rows, weights, out, stream);
   s.run(step.exchange);
@@ -271,6 +270,7 @@ void ExpertDispatcher::combine(const ExpertRoute& route, ConstBuffer rows, Const
 Work ExpertDispatcher::start_combine(const ExpertRoute& route, ConstBuffer rows,
                                      ConstBuffer weights, Buffer out) {
   State& s = *state_;
+  const CalledBy caller = s.called_by(UserFunction::combine);
   struct Kept {
     std::shared_ptr<State::StepMemory> memory;
     std::vector<std::byte> weights;
@@ -286,6 +286,7 @@ Work ExpertDispatcher::start_combine(const ExpertRoute& route, ConstBuffer rows,
 void ExpertDispatcher::collect(const ExpertRoute& route, ConstBuffer rows, Buffer choices,
                                StreamRef stream) {
   State& s = *state_;
+  const CalledBy caller = s.called_by(UserFunction::collect_choices);
   const std::int64_t count = route.tokens_ * route.top_k_;
   const auto by = s.call_of("::collect_choices");
   const std::int64_t h =

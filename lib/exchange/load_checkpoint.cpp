@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
+#include <filesystem>
 #include <optional>
 #include <string>
 
@@ -20,7 +21,11 @@ using detail::TensorInFile;
 
 std::string manifest_path(const std::string& folder) { return folder + "/manifest.json"; }
 
-std::string read_text(const std::string& path) {
+std::string read_manifest(const std::string& folder) {
+  const std::string path = manifest_path(folder);
+  if (!std::filesystem::exists(path) && std::filesystem::exists(folder + "/latest"))
+    throw FileError{fmt::format("{} is the folder of all checkpoints", folder),
+                    fmt::format("pass that of one checkpoint, such as {}/latest", folder)};
   File file{path, File::Mode::read};
   std::string text(static_cast<std::size_t>(file.size()), '\0');
   file.read(0, std::as_writable_bytes(std::span{text}));
@@ -45,7 +50,7 @@ class Loading {
     std::string text;
     detail::on_all(group_, activity_, [&] {
       if (!group_.is_first()) return;
-      text = read_text(manifest_path(folder_));
+      text = read_manifest(folder_);
       check_files(detail::parse_manifest(text, manifest_path(folder_)).layout);
     });
     broadcast(text);
@@ -157,8 +162,8 @@ void load_checkpoint(GroupCoordinator& group, const std::string& folder,
 
 std::vector<StoredTensor> list_checkpoint(const std::string& folder) {
   std::vector<StoredTensor> list;
-  const std::string path = manifest_path(folder);
-  for (TensorInFile& tensor : detail::parse_manifest(read_text(path), path).layout.tensors)
+  const std::string text = read_manifest(folder);
+  for (TensorInFile& tensor : detail::parse_manifest(text, manifest_path(folder)).layout.tensors)
     list.push_back(std::move(tensor.tensor));
   return list;
 }

@@ -2,10 +2,13 @@
 #include "rankmesh/exchange/stage_exchange.hpp"
 
 #include <algorithm>
+#include <cstddef>
+#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "base/detail/overlap.hpp"
 #include "group/detail/fused_calls.hpp"
 #include "rankmesh/group/detail/group_access.hpp"
 
@@ -18,6 +21,11 @@ constexpr int highest_tag = 16382;  // the backward direction uses the tag above
 
 bool is_on_device(const StageMove& move) {
   return (move.is_sent ? move.in.kind : move.out.kind) == MemoryKind::device;
+}
+
+std::string_view name_of(const StageMove& move) {
+  if (move.is_sent) return move.is_forward ? "to_next" : "to_prev";
+  return move.is_forward ? "from_prev" : "from_next";
 }
 
 }  // namespace
@@ -53,7 +61,25 @@ Call StageExchange::call_of(const StageMove& move, StreamRef stream) const {
   return call;
 }
 
+// A message may arrive before another one is sent, so their buffers must be separate.
+void StageExchange::require_separate(std::span<const StageMove> moves) const {
+  const auto memory_of = [](const StageMove& move) {
+    return move.is_sent ? move.in : move.out.as_input();
+  };
+  for (std::size_t i = 0; i < moves.size(); ++i)
+    for (std::size_t k = 0; k < i; ++k) {
+      if ((moves[i].is_sent && moves[k].is_sent) || leaves_pipeline(moves[i]) ||
+          leaves_pipeline(moves[k]) ||
+          !rankmesh::detail::overlap(memory_of(moves[i]), memory_of(moves[k])))
+        continue;
+      throw UsageError{fmt::format("{} and {} of '{}' overlap", name_of(moves[k]),
+                                   name_of(moves[i]), stages_.name()),
+                       "receive into memory of its own"};
+    }
+}
+
 WorkList StageExchange::start(std::span<const StageMove> moves, StreamRef stream) {
+  require_separate(moves);
   WorkList works;
   // Receives first, so that messages that arrive find their buffers.
   for (const bool is_sent : {false, true})

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "detail/tensor_kind.hpp"
 
-#include <functional>
 #include <numeric>
 #include <string>
 
 #include <fmt/format.h>
 
+#include "base/detail/overlap.hpp"
 #include "detail/element_runs.hpp"
 #include "rankmesh/base/error.hpp"
 
@@ -130,11 +130,7 @@ void TensorKind::check(const TensorTransfer& transfer, const TensorSource& given
                        const TensorTarget& given_target, MemoryKind kind) const {
   check_source(transfer, given_source, kind);
   check_target(transfer, given_target, kind);
-  const ConstBuffer& in = given_source.memory;
-  const Buffer& out = given_target.memory;
-  const std::less<const std::byte*> before;
-  if (in.count > 0 && out.count > 0 && before(in.data, out.data + out.bytes()) &&
-      before(out.data, in.data + in.bytes()))
+  if (rankmesh::detail::overlap(given_source.memory, given_target.memory.as_input()))
     throw UsageError{fmt::format("source and target of {} overlap", name_of(transfer)),
                      "use separate memory"};
 }

@@ -324,9 +324,9 @@ void CallDispatcher::await(WaitPoint point, const std::function<bool()>& done) {
 
 // Polls until `done` returns true.
 void CallDispatcher::poll(WaitPoint point, const std::function<bool()>& done) {
-  if (runtime_->deadline) point.limit = TimeLimit::deadline;
-  runtime_->control->monitor.wait(
-      done, point, Deadline{runtime_->deadline.value_or(connection_->group.timeout)});
+  const MeshRuntime::WaitLimit limit = runtime_->wait_limit(connection_->group.timeout);
+  point.limit = limit.option;
+  runtime_->control->monitor.wait(done, point, limit.deadline);
 }
 
 void CallDispatcher::start_on_host(const Call& call, AsyncOperation& operation) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
-#include <functional>
 #include <numeric>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "base/detail/overlap.hpp"
 #include "detail/check_call.hpp"
 
 namespace rankmesh::detail {
@@ -274,18 +274,15 @@ class Checker {
 
   // Checks that the input and the output do not overlap, unless the operation is in place. It is in
   // place if this rank's block of the input begins exactly `allowed` elements after the beginning
-  // of `out`. If `allowed` is -1, the operation has no form in place. std::less can compare
-  // pointers to different arrays, for which the result of `<` is unspecified.
+  // of `out`. If `allowed` is -1, the operation has no form in place.
   void overlap(ConstBuffer in, std::int64_t allowed) const { overlap(in, allowed, in); }
   void overlap(ConstBuffer own_block, std::int64_t allowed, ConstBuffer whole_in) const {
-    const Buffer& out = call_.out;
-    if (whole_in.bytes() == 0 || out.bytes() == 0) return;
-    const std::less<const std::byte*> before;
-    const std::byte* in_end = whole_in.data + whole_in.bytes();
-    const std::byte* out_end = out.data + out.bytes();
-    if (!before(whole_in.data, out_end) || !before(out.data, in_end)) return;
-    if (allowed >= 0 && own_block.data == out.slice(allowed, 0).data) return;
-    refuse("in and out overlap", "use separate memory, or exactly the same memory (in place)");
+    if (!detail::overlap(whole_in, call_.out.as_input())) return;
+    if (allowed >= 0 && own_block.data == call_.out.slice(allowed, 0).data) return;
+    refuse("in and out overlap", allowed < 0
+                                     ? "use separate memory"
+                                     : "use separate memory, or exactly the same memory (in "
+                                       "place)");
   }
 
   const Call& call_;

@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 
 #include "detail/mesh_runtime.hpp"
+#include "detail/work_access.hpp"
 #include "rankmesh/base/hash.hpp"
 #include "rankmesh/group/work.hpp"
 
@@ -46,7 +47,8 @@ WaitPoint point_of(const Operations& operations, Rank self) {
 
 }  // namespace
 
-std::optional<std::size_t> wait_any(std::span<Work> works, Deadline::Duration timeout) {
+std::optional<std::size_t> detail::WorkAccess::wait_any(std::span<Work> works,
+                                                        std::optional<Deadline::Duration> timeout) {
   Operations operations;  // of the first mesh
   std::shared_ptr<detail::MeshRuntime> runtime;
   for (Work& work : works) {
@@ -75,20 +77,25 @@ std::optional<std::size_t> wait_any(std::span<Work> works, Deadline::Duration ti
     return false;
   };
   if (ended == works.end()) {
+    const auto limit = timeout
+                           ? detail::MeshRuntime::WaitLimit{Deadline{*timeout}, TimeLimit::argument}
+                           : runtime->wait_limit(runtime->control->timeout);
     WaitPoint point = point_of(operations, runtime->rank);
-    point.limit = TimeLimit::argument;
-    monitor.wait(look, point, Deadline{timeout});
+    point.limit = limit.option;
+    monitor.wait(look, point, limit.deadline);
   }
   // This throws. A loop of wait_any goes on with the other operations.
-  if (!ended->operation_->failure.empty()) std::exchange(*ended, Work{}).wait(timeout);
+  if (!ended->operation_->failure.empty()) std::exchange(*ended, Work{}).wait();
   (void)ended->test_alone();
   return ended - works.begin();
 }
 
+std::optional<std::size_t> wait_any(std::span<Work> works, Deadline::Duration timeout) {
+  return detail::WorkAccess::wait_any(works, timeout);
+}
+
 std::optional<std::size_t> wait_any(std::span<Work> works) {
-  for (const Work& work : works)
-    if (work.runtime_ != nullptr) return wait_any(works, work.runtime_->control->timeout);
-  return std::nullopt;
+  return detail::WorkAccess::wait_any(works, std::nullopt);
 }
 
 }  // namespace rankmesh

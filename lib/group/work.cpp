@@ -33,10 +33,9 @@ void Work::wait() {
   const detail::CallLock lock{*runtime};
   finding_losses(*runtime, [&] {
     if (operation->is_on_device && operation->pending != nullptr && operation->failure.empty())
-      operation->pending->order_before(operation->stream);
-    else
-      runtime->in_flight.wait(*operation, runtime->control->monitor,
-                              Deadline{operation->connection->group.timeout});
+      return operation->pending->order_before(operation->stream);
+    const auto limit = runtime->wait_limit(operation->connection->group.timeout);
+    runtime->in_flight.wait(*operation, runtime->control->monitor, limit.deadline, limit.option);
   });
 }
 

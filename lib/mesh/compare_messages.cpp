@@ -44,7 +44,10 @@ std::vector<ToldMessages> told_by(OpenConnections connections, Rank self) {
       entry.from = group.ranks.at(entry.from).value();
       entry.to = group.ranks.at(entry.to).value();
       ToldMessages& added = told.emplace_back(ToldMessages{entry, !connection->is_usable()});
-      group.name.copy(added.name.data(), added.name.size() - 1);
+      // Several families may share the group.
+      const bool is_queue = entry.tag >= MessageLedger::queues;
+      const std::string& name = is_queue ? group.name : group.names[entry.count.last_name];
+      name.copy(added.name.data(), added.name.size() - 1);
     }
   }
   return told;

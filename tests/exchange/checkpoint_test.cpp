@@ -227,6 +227,8 @@ TEST_CASE("a cut or altered file of a checkpoint is named") {
                    loads);
   damage([&] { std::filesystem::remove(file); });
   check_file_error(tp, "cannot open " + file, loads);
+  CHECK_THROWS_WITH_AS((void)list_checkpoint(folder.path),
+                       doctest::Contains("is the folder of all checkpoints"), FileError);
 }
 
 TEST_CASE("a checkpoint that cannot be written leaves the last one loadable") {

@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <numeric>
 #include <optional>
 #include <vector>
 
 #include "exchange/experts_reference.hpp"
+#include "support/checks.hpp"
 #include "support/iterations.hpp"
 
 using namespace experts_reference;
@@ -187,6 +189,26 @@ TEST_CASE("misuse of an expert dispatcher throws; different arguments throw on e
   std::vector<std::int32_t> integers(6), integer_rows(rows.size());
   CHECK_THROWS_AS(dispatcher.dispatch(route, integers, integer_rows), UnsupportedError);
   mesh.close();
+}
+
+TEST_CASE("dispatch and combine are different calls, also if they move as many rows") {
+  NEEDS_RANKS(2);
+  Mesh mesh{MPI_COMM_WORLD, "ep=auto", {.check = true}};
+  ExpertDispatcher experts{mesh["ep"], ExpertMap::contiguous(size(), size())};
+  std::vector<std::int32_t> ids(static_cast<std::size_t>(size()));
+  std::iota(ids.begin(), ids.end(), 0);
+  const auto route = experts.route(ids, size());
+  std::vector<float> token(2, 1), rows(ids.size() * 2), out(2);
+  const std::vector<float> weights(ids.size(), 1);
+  const auto text = thrown_by<MismatchError>([&] {
+                      if (rank() == 0)
+                        experts.combine(route, rows, weights, out);
+                      else
+                        experts.dispatch(route, token, rows);
+                    }).message();
+  CHECK_CONTAINS(text, "ep.ExpertDispatcher::combine: all_to_all_v");
+  CHECK_CONTAINS(text, "ep.ExpertDispatcher::dispatch: all_to_all_v");
+  wait_for_all();
 }
 
 TEST_CASE("rows and tokens that overlap are refused on every rank") {

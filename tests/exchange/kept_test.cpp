@@ -285,18 +285,20 @@ TEST_CASE("kept tensors: mistakes are named on all ranks") {
   CHECK_CONTAINS(thrown_by<UsageError>([&] { kept.keep(dp, 3, twice); }).message(),
                  "there are two tensors 'tensor 0'");
   const auto sum = TensorPlacement::parse(fmt::format("[3] f64 @ dp={} : (_) sum(dp)", size()));
+  const std::vector<double> three(3);
   CHECK_CONTAINS(thrown_by<UsageError>([&] {
-                   kept.keep(dp, 3, {{"x", sum, std::vector<double>(3)}});
+                   kept.keep(dp, 3, {{"x", sum, three}});
                  }).message(),
                  "has partial sums");
   const auto large = TensorPlacement::parse(fmt::format("[3] f64 @ dp={} : (_)", size() + 1));
   CHECK_CONTAINS(thrown_by<UsageError>([&] {
-                   kept.keep(dp, 3, {{"x", large, std::vector<double>(3)}});
+                   kept.keep(dp, 3, {{"x", large, three}});
                  }).message(),
                  "on more ranks than the group has");
   // A mistake on one rank is an error of all.
+  const std::vector<double> five(5);
   std::vector<SavedTensor> short_ones = tensors.saved();
-  if (rank() == 0) short_ones[2].source = std::vector<double>(5);
+  if (rank() == 0) short_ones[2].source = five;
   const auto keep_short = [&] { kept.keep(dp, 3, short_ones); };
   if (rank() == 0)
     CHECK_CONTAINS(thrown_by<UsageError>(keep_short).message(), "it has 5 elements, 12 are needed");

@@ -2,8 +2,13 @@
 // Neighbouring stages exchange in both directions without waiting for each other in a circle.
 #include <doctest/doctest.h>
 
+#include <span>
+#include <string>
+#include <vector>
+
 #include "rankmesh/exchange/stage_exchange.hpp"
 #include "rankmesh/rankmesh.hpp"
+#include "support/checks.hpp"
 #include "support/mpi_world.hpp"
 
 using namespace rankmesh;
@@ -13,6 +18,8 @@ using exchange::StageExchange;
 using exchange::to_next;
 using exchange::to_prev;
 using rankmesh_test::size;
+using rankmesh_test::thrown_by;
+using rankmesh_test::wait_for_all;
 
 namespace {
 
@@ -109,4 +116,44 @@ TEST_CASE("the steps of the schedules") {
   }
   CHECK_THROWS_AS((StageExchange{pp, {.tag = 16383}}), UsageError);
   mesh.close();
+}
+
+TEST_CASE("a buffer that is received has memory of its own") {
+  Mesh mesh{MPI_COMM_WORLD, "pp=auto"};
+  StageExchange stages{mesh["pp"], {.ring = true}};
+  auto all = values(0, 0, 100);
+  const std::span first = std::span{all}.first(60), second = std::span{all}.last(60);
+  const auto text_of = [&](const std::vector<exchange::StageMove>& moves) {
+    return thrown_by<UsageError>([&] { stages.run(moves); }).message();
+  };
+  CHECK_CONTAINS(text_of({to_next(all), from_prev(all)}), "to_next and from_prev of 'pp' overlap");
+  CHECK_CONTAINS(text_of({from_next(first), to_next(second)}), "from_next and to_next of 'pp'");
+  CHECK_CONTAINS(text_of({from_next(first), from_prev(second)}), "from_next and from_prev of");
+  // What is only sent may be sent twice, and what leaves an open pipeline is not moved.
+  auto theirs = values(0, -1, 100), too = values(0, -1, 100);
+  stages.run({to_next(all), to_prev(all), from_prev(theirs), from_next(too)});
+  CHECK(theirs == all);
+  CHECK(too == all);
+  if (size() == 1) StageExchange{mesh["pp"]}.send_forward_recv_forward(all, all);
+  mesh.close();
+}
+
+TEST_CASE("the deadline of the mesh ends waits for moves and for asynchronous operations") {
+  MeshOptions options;
+  options.timeout = Deadline::Duration{60};
+  options.deadline = Deadline::Duration{0.3};
+  Mesh mesh{MPI_COMM_WORLD, "pp=auto", options};
+  auto& pp = mesh["pp"];
+  // MPI may use the memory of the receives until the process ends.
+  static auto got = values(0, 0, 10), too = values(0, 0, 10);
+  const std::string hint = "RANKMESH_DEADLINE or MeshOptions::deadline sets the time limit";
+  std::vector<Work> works;
+  works.push_back(pp.recv_async(got, next, 7));
+  CHECK_CONTAINS(thrown_by<TimeoutError>([&] { (void)wait_any(works); }).hint(), hint);
+  CHECK_CONTAINS(
+      thrown_by<TimeoutError>([&] { (void)wait_any(works, Deadline::Duration{0.1}); }).hint(),
+      "the argument of the call that waits");
+  StageExchange stages{pp, {.ring = true}};
+  CHECK_CONTAINS(thrown_by<TimeoutError>([&] { stages.recv_forward(too); }).hint(), hint);
+  wait_for_all();
 }

@@ -32,6 +32,10 @@ enum class UserFunction : std::uint8_t {
   load_checkpoint,
   keep_tensors,
   restore_tensors,
+  dispatch,
+  dispatch_choices,
+  combine,
+  collect_choices,
 };
 
 /// Returns the name in the words of the program.

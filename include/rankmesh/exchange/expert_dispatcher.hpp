@@ -209,6 +209,15 @@ class RANKMESH_API ExpertDispatcher {
             ConstBuffer{w.data, w.count, w.type, w.kind},
             Buffer{rankmesh::detail::row_major_buffer_of(out)}, stream);
   }
+  /// Refuses calls in which the route does not come first, at compile time.
+  template <class First, class... Others>
+    requires(!std::same_as<std::remove_cvref_t<First>, ExpertRoute>)
+  RANKMESH_REFUSE("the route comes first: write dispatch(route, tokens, rows)") void dispatch(
+      const First&, const Others&...) {}
+  template <class First, class... Others>
+    requires(!std::same_as<std::remove_cvref_t<First>, ExpertRoute>)
+  RANKMESH_REFUSE("the route comes first: write combine(route, rows, weights, out)") void combine(
+      const First&, const Others&...) {}
   /// Starts combine() on host memory; returns a Work. The route, `rows` and `out` must stay valid
   /// until the Work is complete, and `rows` must not change. The weights are copied.
   template <HostMemory In, WritableMemory Out, HostMemory Weights>

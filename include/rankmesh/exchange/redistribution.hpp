@@ -40,6 +40,7 @@ struct TensorMemory {
   // NOLINTNEXTLINE(bugprone-forwarding-reference-overload): the constraint keeps the copies
   TensorMemory(M&& elements)  // implicit
   {
+    require_variable<M>();
     set_memory(rankmesh::detail::buffer_of_first(elements, rankmesh::detail::reach_of(elements)));
     if constexpr (rankmesh::detail::HasShape<M>) {
       static_assert(rankmesh::detail::units_of<M> == 1,
@@ -54,6 +55,7 @@ struct TensorMemory {
     requires(std::is_const_v<Byte> || WritableMemory<M>)
   TensorMemory(M&& elements, std::vector<std::int64_t> memory_strides)  // implicit
       : strides{std::move(memory_strides)} {
+    require_variable<M>();
     set_memory(buffer_of(elements));
   }
   BasicBuffer<Byte> memory{};           ///< The memory, from the first element to the last one.
@@ -61,6 +63,12 @@ struct TensorMemory {
   std::vector<std::int64_t> lengths{};  ///< The axes, if the type of the memory says them.
 
  private:
+  template <class M>
+  static consteval void require_variable() {
+    static_assert(rankmesh::detail::is_borrowed<M>,
+                  "the elements are not copied, and a temporary container is destroyed too early: "
+                  "pass a variable");
+  }
   template <class Given>
   void set_memory(const BasicBuffer<Given>& buffer) {
     memory = {buffer.data, buffer.count, buffer.type, buffer.kind, buffer.window};

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <initializer_list>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "rankmesh/base/memory.hpp"
 #include "rankmesh/exchange/work_list.hpp"
@@ -24,31 +26,68 @@ struct StageMove {
   Buffer out{};            ///< The buffer to receive into.
 };
 
+/// A move that sends a temporary container. run() accepts it, because the container is destroyed
+/// only after run() has returned. start() does not.
+struct MoveOfTemporary {
+  StageMove move;
+};
+
+namespace detail {
+
+/// A move that run() accepts.
+struct MoveToRun {
+  MoveToRun(const StageMove& of_variable) : move{of_variable} {}               // implicit
+  MoveToRun(const MoveOfTemporary& of_temporary) : move{of_temporary.move} {}  // implicit
+  StageMove move;
+};
+
+template <class In>
+auto sent(bool is_forward, In&& values) {
+  constexpr bool is_memory = Memory<In>;  // a concept in the assertion would print its parts
+  static_assert(is_memory,
+                "this is no memory: pass a container of numbers, or std::span{pointer, n}");
+  StageMove move{.is_forward = is_forward, .is_sent = true};
+  if constexpr (is_memory) move.in = calls::input(values);
+  if constexpr (!is_memory || rankmesh::detail::is_borrowed<In>)
+    return move;
+  else
+    return MoveOfTemporary{move};
+}
+
+template <class Out>
+StageMove received(bool is_forward, Out&& values) {
+  constexpr bool is_memory = WritableMemory<Out>;
+  static_assert(is_memory,
+                "nothing can be received here: pass a container of numbers that is not const, or "
+                "std::span{pointer, n}");
+  static_assert(!is_memory || rankmesh::detail::is_borrowed<Out>,
+                "nobody can read what a temporary container receives: pass a variable");
+  StageMove move{.is_forward = is_forward, .is_sent = false};
+  if constexpr (is_memory) move.out = buffer_of(values);
+  return move;
+}
+
+}  // namespace detail
+
 // Activations are sent to the next stage and received from the previous stage. Gradients are sent
 // to the previous stage and received from the next stage.
 
-/// Creates a move for StageExchange::start(), like the three functions below. A temporary container
-/// can be sent by run(), because the container is destroyed only after run() has returned. It
-/// cannot be sent by start().
-template <Memory In>
-StageMove to_next(In&& values) {
-  return {.is_forward = true, .is_sent = true, .in = calls::input(values)};
+/// Creates a move for StageExchange::start() and run(), like the three functions below.
+template <class In>
+auto to_next(In&& values) {
+  return detail::sent(true, std::forward<In>(values));
 }
-template <WritableMemory Out>
+template <class Out>
 StageMove from_prev(Out&& values) {
-  static_assert(rankmesh::detail::is_borrowed<Out>,
-                "nobody can read what a temporary container receives: pass a variable");
-  return {.is_forward = true, .is_sent = false, .out = buffer_of(values)};
+  return detail::received(true, std::forward<Out>(values));
 }
-template <Memory In>
-StageMove to_prev(In&& values) {
-  return {.is_forward = false, .is_sent = true, .in = calls::input(values)};
+template <class In>
+auto to_prev(In&& values) {
+  return detail::sent(false, std::forward<In>(values));
 }
-template <WritableMemory Out>
+template <class Out>
 StageMove from_next(Out&& values) {
-  static_assert(rankmesh::detail::is_borrowed<Out>,
-                "nobody can read what a temporary container receives: pass a variable");
-  return {.is_forward = false, .is_sent = false, .out = buffer_of(values)};
+  return detail::received(false, std::forward<Out>(values));
 }
 
 /// The options of a StageExchange.
@@ -77,21 +116,37 @@ class RANKMESH_API StageExchange {
   /// Creates the exchange. Local.
   /// @throws UsageError if `tag` is not in 0 .. 16382.
   explicit StageExchange(GroupCoordinator& stages, StageExchangeOptions options = {});
+  /// Refuses an option without its name, at compile time.
+  template <std::same_as<bool> B>
+  RANKMESH_REFUSE("name the option: write {.ring = true}")
+  StageExchange(GroupCoordinator& stages, B) : StageExchange{stages} {}
 
   /// Starts the moves; does not block. Buffers in host memory must stay valid until the returned
   /// WorkList is complete. Buffers in device memory must stay valid until the stream has run the
   /// moves.
-  /// @throws the exceptions of all operations; see GroupCoordinator.
+  /// @throws UsageError if a buffer that is received shares memory with another one; the exceptions
+  /// of all operations, see GroupCoordinator.
   [[nodiscard]] WorkList start(std::span<const StageMove> moves, StreamRef stream = {});
   /// Does the same for a list of moves in braces.
   [[nodiscard]] WorkList start(std::initializer_list<StageMove> moves, StreamRef stream = {}) {
     return start(std::span{moves.begin(), moves.size()}, stream);
   }
-  /// Starts the moves. Then waits for the moves on host memory, at most for the mesh's timeout.
+  /// Refuses a temporary container, at compile time.
+  RANKMESH_REFUSE(
+      "a temporary container is destroyed before the moves are complete: pass a variable, or write "
+      "run(...)")
+  WorkList start(std::initializer_list<detail::MoveToRun>, StreamRef = {}) { return {}; }
+  /// Starts the moves. Then waits for the moves on host memory, as Work::wait() does.
   void run(std::span<const StageMove> moves, StreamRef stream = {}) { start(moves, stream).wait(); }
   /// Does the same for a list of moves in braces.
   void run(std::initializer_list<StageMove> moves, StreamRef stream = {}) {
     start(moves, stream).wait();
+  }
+  /// Does the same if a container that is sent is temporary.
+  void run(std::initializer_list<detail::MoveToRun> moves, StreamRef stream = {}) {
+    std::vector<StageMove> all;
+    for (const detail::MoveToRun& one : moves) all.push_back(one.move);
+    run(std::span{std::as_const(all)}, stream);
   }
 
   /// Refuses moves that are not in a list, at compile time.
@@ -145,6 +200,7 @@ class RANKMESH_API StageExchange {
  private:
   [[nodiscard]] bool leaves_pipeline(const StageMove& move) const;
   [[nodiscard]] Call call_of(const StageMove& move, StreamRef stream) const;
+  void require_separate(std::span<const StageMove> moves) const;
   void copy_on_device(std::span<const StageMove> moves, StreamRef stream);
 
   GroupCoordinator& stages_;

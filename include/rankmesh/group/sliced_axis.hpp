@@ -43,6 +43,18 @@ class RANKMESH_API SlicedAxis : public Blocks {
   SlicedAxis(std::initializer_list<std::int64_t> shape, std::int64_t axis, const G& group)
       : SlicedAxis{std::span{shape.begin(), shape.size()}, axis, group.size()} {}
 
+  /// Refuses other orders of the arguments, at compile time.
+  template <GroupLike G>
+  RANKMESH_REFUSE("the axis comes before the group: write SlicedAxis{shape, axis, group}")
+  SlicedAxis(std::initializer_list<std::int64_t> shape, const G& group, std::int64_t axis)
+      : SlicedAxis{shape, axis, group} {}
+  /// Refuses a shape without braces, at compile time.
+  template <class... A>
+    requires(sizeof...(A) >= 2)
+  RANKMESH_REFUSE("the shape is a list: write SlicedAxis{{rows, columns}, axis, group}")
+      SlicedAxis(std::int64_t rows, std::int64_t columns, const A&...)
+      : SlicedAxis{{rows, columns}, 0, std::int64_t{1}} {}
+
   /// Returns the number of elements of the whole array.
   [[nodiscard]] std::int64_t elements() const { return elements_; }
   /// Returns whether the members' blocks are contiguous in the whole array, so that nothing must be

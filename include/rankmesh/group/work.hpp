@@ -50,10 +50,10 @@ class RANKMESH_API Work {
   /// @throws the exception with which the operation failed.
   [[nodiscard]] bool test();
   /// Waits for the operation. On host memory, blocks until the operation is complete, at most for
-  /// the mesh's timeout. On device memory, makes the stream that was passed to the operation wait
-  /// for the operation; the host does not wait.
-  /// @throws TimeoutError if the mesh's timeout passes. The error names the missing ranks, and the
-  /// group is broken afterwards.
+  /// the deadline of the mesh, or, if it has none, for its timeout. On device memory, makes the
+  /// stream that was passed to the operation wait for the operation; the host does not wait.
+  /// @throws TimeoutError if this limit passes. The error names the missing ranks, and the group is
+  /// broken afterwards.
   void wait();
   /// Blocks the host until the operation is complete, even if the operation is on device memory.
   /// @param timeout  The time limit in seconds.
@@ -79,8 +79,6 @@ class RANKMESH_API Work {
 
  private:
   friend struct detail::WorkAccess;
-  friend RANKMESH_API std::optional<std::size_t> wait_any(std::span<Work>, Deadline::Duration);
-  friend RANKMESH_API std::optional<std::size_t> wait_any(std::span<Work>);
   [[nodiscard]] bool test_alone();
 
   std::shared_ptr<detail::AsyncOperation> operation_;  // null if the operation is complete
@@ -101,7 +99,7 @@ class RANKMESH_API Work {
 /// them needs has ended or given up. The operations continue.
 [[nodiscard]] RANKMESH_API std::optional<std::size_t> wait_any(std::span<Work> works,
                                                                Deadline::Duration timeout);
-/// Does the same, with the timeout of the mesh of the first operation.
+/// Does the same, with the limit of Work::wait() in the mesh of the first operation.
 [[nodiscard]] RANKMESH_API std::optional<std::size_t> wait_any(std::span<Work> works);
 
 /// Refers to an operation and owns the container that was moved into it.

@@ -2,6 +2,7 @@
 // One member's part of n elements. n need not be a multiple of the number of members.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 
 #include "rankmesh/export.hpp"
@@ -28,6 +29,15 @@ class RANKMESH_API Slice {
   template <GroupLike G>
   Slice(std::int64_t n, const G& group)
       : Slice{of(n, group.size(), group.rank_in_group().value())} {}
+  /// Refuses other arguments, at compile time.
+  template <class First, class... Others>
+    requires(!std::same_as<First, Slice> &&
+             !(sizeof...(Others) == 1 && std::convertible_to<First, std::int64_t> &&
+               (GroupLike<Others> && ...)))
+  RANKMESH_REFUSE(
+      "write Slice{n, group}, or Slice::of(n, members, k) for the part of member k") explicit Slice(const First&,
+                                                                                                    const Others&...) {
+  }
 
   /// Returns the number of the first element.
   [[nodiscard]] std::int64_t begin() const { return begin_; }

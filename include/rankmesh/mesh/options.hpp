@@ -60,13 +60,14 @@ class OptionalSurvival : public std::optional<Survival> {
 /// Holds the options of a mesh. All options except `log`, `stall` and `device` must be the same on
 /// every rank. If they differ, the constructor of the mesh throws MismatchError.
 struct MeshOptions {
-  /// The time limit for opening and closing the mesh, for creating and closing dynamic groups, and
-  /// for Work::wait(). If `timeout` is empty, default_timeout() applies.
+  /// The time limit for opening and closing the mesh, and for creating and closing dynamic groups.
+  /// Without a deadline, also for Work::wait(). If `timeout` is empty, default_timeout() applies.
   OptionalDuration timeout{};
-  /// The time limit for blocking operations on host memory. If `deadline` is empty, these
-  /// operations call the blocking functions of MPI, which can wait for ever. If `deadline` is set,
-  /// rankmesh polls instead, and throws a TimeoutError that names the missing ranks. For small
-  /// messages, polling takes about twice as long as a blocking function. If `deadline` is empty,
+  /// The time limit for waits for operations on host memory: blocking operations, Work::wait() and
+  /// wait_any(). If `deadline` is empty, blocking operations call the blocking functions of MPI,
+  /// which can wait for ever. If `deadline` is set, rankmesh polls instead, and throws a
+  /// TimeoutError that names the missing ranks. For small messages, polling takes about twice as
+  /// long as a blocking function. If `deadline` is empty,
   /// the environment variable `RANKMESH_DEADLINE` (in seconds) sets it.
   OptionalDuration deadline{};
   /// The time limit for operations on device memory, from their issue to their end on the device.

@@ -11,6 +11,7 @@
 #include "exchange/kernels/expert_rows.hpp"
 #include "expert_memory.hpp"
 #include "rankmesh/exchange/expert_dispatcher.hpp"
+#include "rankmesh/group/detail/group_access.hpp"
 #include "route_planner.hpp"
 
 namespace rankmesh::exchange {
@@ -42,6 +43,11 @@ struct ExpertDispatcher::State {
   // Returns what messages say about a function that the program has called.
   [[nodiscard]] detail::DispatcherCall call_of(std::string_view function) const {
     return {group, function};
+  }
+  // As long as the result exists, calls of the group belong to a function of the program.
+  [[nodiscard]] rankmesh::detail::CalledBy called_by(
+      rankmesh::detail::UserFunction function) const {
+    return {rankmesh::detail::GroupAccess::runtime(group), function};
   }
   // Returns memory that no operation in flight uses.
   [[nodiscard]] std::shared_ptr<StepMemory> idle_memory();

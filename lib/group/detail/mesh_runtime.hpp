@@ -68,6 +68,17 @@ struct MeshRuntime : std::enable_shared_from_this<MeshRuntime> {
     if (control != nullptr) control->throw_if_result_of_loss(error);
   }
 
+  /// How long a rank waits for an operation on host memory, and the option that says so.
+  struct WaitLimit {
+    Deadline deadline;
+    TimeLimit option;
+  };
+  /// @param timeout  That of the group, for meshes without a deadline.
+  [[nodiscard]] WaitLimit wait_limit(Deadline::Duration timeout) const {
+    if (deadline) return {Deadline{*deadline}, TimeLimit::deadline};
+    return {Deadline{timeout}, TimeLimit::timeout};
+  }
+
   const std::shared_ptr<ControlPlane> control;
   const RouteTable route_rules;
   /// What open_mesh() sets before there are groups, and nobody changes.

@@ -18,6 +18,7 @@ class MessageLedger {
     std::int64_t sent = 0, received = 0;
     std::int64_t last_count = 0;  ///< Of the last message that was sent, in elements.
     DataType last_type = DataType::uint8;
+    std::uint32_t last_name = 0;  ///< See Call::name_index.
   };
   /// One end of the messages of a pair.
   struct MessageCounts {
@@ -36,6 +37,7 @@ class MessageLedger {
       ++count.sent;
       count.last_count = call.in.count;
       count.last_type = call.in.type;
+      count.last_name = call.name_index;
     }
     if (call.operation != Operation::send)
       ++find(receives_, call.source.value(), call.tag).received;

@@ -2,6 +2,10 @@
 // Access to the private parts of a Work, for other parts of rankmesh.
 #pragma once
 
+#include <cstddef>
+#include <optional>
+#include <span>
+
 #include "rankmesh/group/work.hpp"
 
 namespace rankmesh::detail {
@@ -10,6 +14,10 @@ namespace rankmesh::detail {
 struct WorkAccess {
   /// Does the same as Work::test(), but advances no other operations.
   static bool test_alone(Work& work) { return work.test_alone(); }
+  /// See wait_any(). @param timeout  If it is empty, the limit of the first operation's mesh
+  /// applies.
+  static std::optional<std::size_t> wait_any(std::span<Work> works,
+                                             std::optional<Deadline::Duration> timeout);
 };
 
 }  // namespace rankmesh::detail

@@ -68,6 +68,7 @@ void use(Mesh& mesh, std::vector<float> values, const std::vector<float>& consta
   tp.gather(values, std::span<float>{}, 0);
   tp.gather(values, values, {});
   x = tp.gather(values, {});
+  tp.reduce(values, {}, ReduceOp::max);
   tp.gather_v(values, values, {1, 2}, 0);
   x = tp.gather_v(values, {}).values;
   x = tp.scatter_v(values, {1, 2}, 0);
@@ -75,6 +76,13 @@ void use(Mesh& mesh, std::vector<float> values, const std::vector<float>& consta
   x = tp.all_to_all_v(values, {1, 2}).values;
   tp.all_to_all_v(values, x, {1, 2}, {2, 1});
   x = std::vector<float>(values.begin() + tp.rank_in_group().to_int(), values.end());
+  rankmesh::exchange::StageExchange stages{tp, {.ring = true}};
+  stages.run(
+      {rankmesh::exchange::to_next(std::vector<float>(4)), rankmesh::exchange::from_prev(x)});
+  const SlicedAxis axes[] = {{{13, 4}, 0, tp}, {{13, 4}, 0, 2}, {{13, 4}, 1, counts}};
+  const Slice parts[] = {
+      {10, tp}, Slice::of(10, 2, 1), axes[0].rows() > 0 ? Slice{4L, tp} : Slice{4, tp}};
+  static_cast<void>(parts);
   const auto place = TensorPlacement::parse("[4] f32 @ tp=2 : (tp)");
   rankmesh::exchange::save_checkpoint(tp, "folder", "name", {{"x", place, values}});
   rankmesh::exchange::load_checkpoint(tp, "folder", {{"x", place, values}, {"y", place, values}});
@@ -437,17 +445,59 @@ void use(Mesh& mesh, std::vector<float> values, const std::vector<float>& consta
   MeshOptions options;
   options.timeout = 2.5;
 #endif
-// case 122: data without a name and a place: \{\{"name", place, data\}\}
+// case 122: no output of reduce: pass std::span<float>\{\} where the output is ignored
 #if CASE == 122
+  tp.reduce(values, {}, 0);
+#endif
+// case 123: no output of send_recv: a list in braces is no output
+#if CASE == 123
+  tp.send_recv(values, {}, next, prev);
+#endif
+// case 124: a pointer that is sent to the next stage: pass a container of numbers, or std::span
+#if CASE == 124
+  rankmesh::exchange::to_next(values.data());
+#endif
+// case 125: constant values that are received: pass a container of numbers that is not const
+#if CASE == 125
+  rankmesh::exchange::from_prev(constant);
+#endif
+// case 126: a temporary container in moves that do not block: pass a variable, or write run
+#if CASE == 126
+  rankmesh::exchange::StageExchange{tp}
+      .start({rankmesh::exchange::to_next(std::vector<float>(4))})
+      .wait();
+#endif
+// case 127: a temporary container as a tensor: pass a variable
+#if CASE == 127
+  rankmesh::exchange::TensorSource source{std::vector<float>(4)};
+#endif
+// case 128: a slice of a number of members: Slice::of\(n, members, k\)
+#if CASE == 128
+  const Slice part{10, 2, 1};
+#endif
+// case 129: the group before the axis: write SlicedAxis\{shape, axis, group\}
+#if CASE == 129
+  const SlicedAxis axis{{13, 4}, tp, 0};
+#endif
+// case 130: a shape without braces: write SlicedAxis\{\{rows, columns\}, axis, group\}
+#if CASE == 130
+  const SlicedAxis axis{13, 4, 0, tp};
+#endif
+// case 131: an option without its name: write \{.ring = true\}
+#if CASE == 131
+  rankmesh::exchange::StageExchange stages{tp, true};
+#endif
+// case 132: data without a name and a place: \{\{"name", place, data\}\}
+#if CASE == 132
   exchange::KeptTensors{}.keep(tp, 0, values);
 #endif
-// case 123: a tensor outside of a list: write a list: \{\{...\}\}
-#if CASE == 123
+// case 133: a tensor outside of a list: write a list: \{\{...\}\}
+#if CASE == 133
   const auto place = TensorPlacement::parse("[8] f32 @ tp=2 : (tp)");
   exchange::KeptTensors{}.keep(tp, 0, {"values", place, values});
 #endif
-// case 124: the step before the group: the group comes first
-#if CASE == 124
+// case 134: the step before the group: the group comes first
+#if CASE == 134
   const auto place = TensorPlacement::parse("[8] f32 @ tp=2 : (tp)");
   exchange::KeptTensors{}.keep(0, tp, {{"values", place, values}});
 #endif

@@ -150,11 +150,14 @@ AnyResult refuse() {
   RANKMESH_REFUSE_OTHER(Forms, name)        \
   RANKMESH_REFUSE_OTHER(Forms, name##_async)
 
-/// Declares an overload for calls whose output is a list in braces. `others` is the least number of
-/// arguments behind the output; calls with fewer of them have no output.
-#define RANKMESH_REFUSE_BRACES(Forms, name, others)                                              \
+/// Declares an overload for calls whose output is a list in braces. It is not the output where a
+/// form accepts a root in its place.
+#define RANKMESH_REFUSE_BRACES(Forms, name)                                                      \
   template <class First, class... A>                                                             \
-    requires(!forms_only && sizeof...(A) >= others)                                              \
+    requires(!forms_only && !requires(Forms<!forms_only>& forms, First&& first, RankInGroup root,  \
+                                      A&&... others) {                                           \
+      forms.name(std::forward<First>(first), root, std::forward<A>(others)...);                  \
+    })                                                                                           \
   detail::AnyResult name(First&&, detail::BracesInside, A&&...) {                                \
     return detail::refuse<detail::called_by(Forms::operation_of_forms, #name), First,            \
                           detail::BracesInside, A...>();                                         \

@@ -95,8 +95,8 @@ class AllGather : public detail::OperationForms<Operation::all_gather> {
 
   RANKMESH_REFUSE_OTHERS(AllGather, all_gather)
   RANKMESH_REFUSE_OTHERS(AllGather, all_gather_v)
-  RANKMESH_REFUSE_BRACES(AllGather, all_gather, 0)
-  RANKMESH_REFUSE_BRACES(AllGather, all_gather_async, 0)
+  RANKMESH_REFUSE_BRACES(AllGather, all_gather)
+  RANKMESH_REFUSE_BRACES(AllGather, all_gather_async)
   RANKMESH_REFUSE_BRACES_OF_V(AllGather, all_gather_v)
   RANKMESH_REFUSE_BRACES_OF_V(AllGather, all_gather_v_async)
 };

@@ -75,8 +75,8 @@ class AllToAll : public detail::OperationForms<Operation::all_to_all> {
 
   RANKMESH_REFUSE_OTHERS(AllToAll, all_to_all)
   RANKMESH_REFUSE_OTHERS(AllToAll, all_to_all_v)
-  RANKMESH_REFUSE_BRACES(AllToAll, all_to_all, 0)
-  RANKMESH_REFUSE_BRACES(AllToAll, all_to_all_async, 0)
+  RANKMESH_REFUSE_BRACES(AllToAll, all_to_all)
+  RANKMESH_REFUSE_BRACES(AllToAll, all_to_all_async)
   RANKMESH_REFUSE_BRACES_OF_V(AllToAll, all_to_all_v)
   RANKMESH_REFUSE_BRACES_OF_V(AllToAll, all_to_all_v_async)
 

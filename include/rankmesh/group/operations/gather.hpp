@@ -92,8 +92,8 @@ class Gather : public detail::OperationForms<Operation::gather> {
 
   RANKMESH_REFUSE_OTHERS(Gather, gather)
   RANKMESH_REFUSE_OTHERS(Gather, gather_v)
-  RANKMESH_REFUSE_BRACES(Gather, gather, 1)
-  RANKMESH_REFUSE_BRACES(Gather, gather_async, 1)
+  RANKMESH_REFUSE_BRACES(Gather, gather)
+  RANKMESH_REFUSE_BRACES(Gather, gather_async)
   RANKMESH_REFUSE_BRACES_OF_V(Gather, gather_v)
   RANKMESH_REFUSE_BRACES_OF_V(Gather, gather_v_async)
 };

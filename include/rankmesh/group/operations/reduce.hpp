@@ -88,6 +88,8 @@ class Reduce : public detail::OperationForms<Operation::reduce> {
   }
 
   RANKMESH_REFUSE_OTHERS(Reduce, reduce)
+  RANKMESH_REFUSE_BRACES(Reduce, reduce)
+  RANKMESH_REFUSE_BRACES(Reduce, reduce_async)
 };
 
 }  // namespace rankmesh

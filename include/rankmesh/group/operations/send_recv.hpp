@@ -29,6 +29,8 @@ class SendRecv : public detail::OperationForms<Operation::send_recv> {
   }
 
   RANKMESH_REFUSE_OTHERS(SendRecv, send_recv)
+  RANKMESH_REFUSE_BRACES(SendRecv, send_recv)
+  RANKMESH_REFUSE_BRACES(SendRecv, send_recv_async)
 
  private:
   Call ends(Peer to, Peer from, OrStream<int> tag, StreamRef stream) {
