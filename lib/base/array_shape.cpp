@@ -61,6 +61,10 @@ bool ArrayShape::follows(bool from_last) const noexcept {
 }
 bool ArrayShape::is_row_major() const noexcept { return count() == 0 || follows(true); }
 bool ArrayShape::is_column_major() const noexcept { return count() == 0 || follows(false); }
+ArrayOrder ArrayShape::order() const noexcept {
+  if (is_row_major() == is_column_major()) return ArrayOrder::any;
+  return is_row_major() ? ArrayOrder::row_major : ArrayOrder::column_major;
+}
 
 std::string ArrayShape::to_string() const {
   return fmt::format("[{}] with the strides [{}]", fmt::join(lengths(), ","),

@@ -83,6 +83,8 @@ std::string to_string(const CallDescriptor& call, const std::string& group,
   else if (reduces(call.operation()))
     text += fmt::format(", {}", to_string(call.reduction()));
   if (has_root(call.operation())) text += fmt::format(", root {}", call.root());
+  if (call.order() != ArrayOrder::any)
+    text += call.order() == ArrayOrder::row_major ? ", row-major" : ", column-major";
   if (call.has(CallDescriptor::along_axis))
     text += fmt::format(", {} rows per block", call.rows_or_bytes());
   if (mark.number > 0) {

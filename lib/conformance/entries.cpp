@@ -66,9 +66,11 @@ std::vector<TableEntry> entries(const Table& table) {
       }
   // Neighbours in this order have little in common.
   std::shuffle(result.begin(), result.end(), std::mt19937{1});
-  std::map<std::size_t, int> calls;  // of each kind
+  std::map<std::size_t, int> all, calls;  // of each kind
+  for (const TableEntry& entry : result) ++all[entry.kind()];
   std::erase_if(result, [&](const TableEntry& entry) {
-    return calls[entry.kind()]++ % table.share != table.turn % table.share;
+    const int share = std::min(table.share, all[entry.kind()]);  // at least one call
+    return calls[entry.kind()]++ % share != table.turn % share;
   });
   return result;
 }

@@ -152,8 +152,17 @@ void set_latest(const std::string& root, const std::string& link) {
   sync_folder(root);
 }
 
-void remove_link(const std::string& root, const std::string& link) noexcept {
-  ::unlink((root + "/" + link).c_str());
+bool remove_link(const std::string& root, const std::string& link) noexcept {
+  return ::unlink((root + "/" + link).c_str()) == 0;
+}
+
+void remove_folder(const std::string& root, const std::string& name) noexcept {
+  const std::string folder = root + "/" + name;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry{folder, error}, end; !error && entry != end;
+       entry.increment(error))
+    ::unlink(entry->path().c_str());
+  ::rmdir(folder.c_str());
 }
 
 }  // namespace rankmesh::exchange::detail

@@ -49,11 +49,16 @@ class Saving {
       lock_.emplace(root_);
       detail::create_folder(root_, name_);
     });
-    detail::on_all(group_, activity_, [&] { create_files(); });
-    write_tensors();
-    detail::on_all(group_, activity_, [&] { files_.sync(); });
-    run_or_leak([&] { group_.all_reduce_async(checksums_, ReduceOp::max).wait(); }, checksums_);
-    publish();
+    try {
+      detail::on_all(group_, activity_, [&] { create_files(); });
+      write_tensors();
+      detail::on_all(group_, activity_, [&] { files_.sync(); });
+      run_or_leak([&] { group_.all_reduce_async(checksums_, ReduceOp::max).wait(); }, checksums_);
+      publish();
+    } catch (...) {
+      give_up();
+      throw;
+    }
   }
 
  private:
@@ -144,18 +149,20 @@ class Saving {
   // it is gone. So a rank that was excluded, or that others do not wait for any longer, cannot
   // replace `latest` afterwards, whenever it was stopped.
   void publish() {
-    try {
-      detail::on_all(group_, activity_, [&] {
-        if (is_first()) finish();
-      });
-      detail::on_all(group_, activity_, [] {});  // all know that the link exists
-      detail::on_all(group_, activity_, [&] {
-        if (is_first()) detail::set_latest(root_, link());
-      });
-    } catch (const Error&) {
-      detail::remove_link(root_, link());
-      throw;
-    }
+    detail::on_all(group_, activity_, [&] {
+      if (is_first()) finish();
+    });
+    may_be_published_ = true;
+    detail::on_all(group_, activity_, [] {});  // all know that the link exists
+    detail::on_all(group_, activity_, [&] {
+      if (is_first()) detail::set_latest(root_, link());
+    });
+  }
+
+  // Whoever has removed the link knows that it was not renamed and will not be.
+  void give_up() const noexcept {
+    if (detail::remove_link(root_, link()) || !may_be_published_)
+      detail::remove_folder(root_, name_);
   }
 
   [[nodiscard]] std::string link() const { return "latest.new-" + name_; }
@@ -182,6 +189,7 @@ class Saving {
   detail::OpenFiles files_;
   std::string activity_;
   std::optional<detail::FolderLock> lock_;  // on the first rank
+  bool may_be_published_ = false;           // the first rank may rename the link
 };
 
 }  // namespace

@@ -368,6 +368,7 @@ Work CallDispatcher::start_checked(const Call& call, std::shared_ptr<void> kept,
   operation->is_on_device = on_device != nullptr;
   operation->is_message = is_point_to_point(call.operation) && on_device == nullptr;
   operation->is_receive = call.operation == Operation::recv && on_device == nullptr;
+  operation->is_from_itself = operation->is_receive && call.source == self_;
   operation->is_deferred = is_batched;
   operation->source = call.source;
   operation->tag = call.tag;

@@ -15,6 +15,7 @@
 #include "rankmesh/wait/backoff.hpp"
 #include "rankmesh/wait/mpi_memory.hpp"
 #include "transport/detail/failed_reduction.hpp"
+#include "transport/detail/local_transport.hpp"
 #include "transport/detail/wrong_length.hpp"
 #include "wait/detail/few_polls.hpp"
 
@@ -125,8 +126,7 @@ void OperationsInFlight::fail(AsyncOperation& operation, const Error& why) {
 
 bool OperationsInFlight::test(AsyncOperation& operation) {
   if (operation.unseen != nullptr) std::rethrow_exception(std::exchange(operation.unseen, nullptr));
-  if (!operation.failure.empty())
-    throw ClosedError{operation.failure, "the operation failed earlier and will never be complete"};
+  if (!operation.failure.empty()) throw ClosedError{operation.failure, operation.remedy};
   if (operation.is_deferred) return false;
   if (operation.pending == nullptr || operation.is_captured) return true;
   const auto end = [&] {
@@ -191,6 +191,8 @@ void OperationsInFlight::wait(AsyncOperation& operation, WaitMonitor& monitor,
     early = std::current_exception();
   }
   if (is_complete) return;
+  // Nobody else can send the message, and a send would have completed the receive.
+  if (early == nullptr && operation.is_from_itself) throw never_sent(operation.point().activity);
   WaitPoint point = operation.point();
   point.limit = limit;
   point.needed = operation.connection->needed(
@@ -300,9 +302,10 @@ void OperationsInFlight::end_receives(const Connection* only, WaitMonitor& monit
   for (const auto& operation : receives) {
     const std::string activity = operation->point().activity;
     (void)has_ended([&] {
-      if (cancel(*operation, monitor, deadline))
-        operation->failure =
-            fmt::format("{} was cancelled by close(), because no message had come", activity);
+      if (!cancel(*operation, monitor, deadline)) return true;
+      operation->failure =
+          fmt::format("{} was cancelled by close(), because no message had come", activity);
+      operation->remedy = "wait for receives before close(), or cancel them with Work::cancel()";
       return true;
     });
   }

@@ -336,7 +336,8 @@ void Mesh::close() {
     });
   if (control.losses != nullptr) {
     control.losses->close();
-    mpi::record_companions(control.losses->processes());
+    mpi::record_companions(control.losses->processes(),
+                           Deadline::Duration{control.deadline().seconds()});
   }
   control.leave(detail::Presence::closed);
   state.runtime->device_calls.look();

@@ -44,7 +44,7 @@ struct Creation {
 };
 
 // The ranks that are lost were needed, or the others have come meanwhile: then it ends soon.
-bool is_over_in_time(const Creation& creation, std::uint64_t losses_before,
+bool is_over_in_time(const Creation& creation, std::uint64_t losses_before, const Deadline& limit,
                      const mpi::CommunicatorView& comm, const std::vector<int>& members) {
   LossWatch::Waiting waiting;
   std::optional<Deadline> end;
@@ -52,7 +52,7 @@ bool is_over_in_time(const Creation& creation, std::uint64_t losses_before,
   while (!creation.is_over) {
     LossWatch::look_at_all(waiting, comm, [&] { return members; });
     if (!end && LossWatch::count() != losses_before) end.emplace(patience().creation);
-    if (end && end->passed()) return false;
+    if (limit.passed() || (end && end->passed())) return false;
     backoff.pause();
   }
   return true;
@@ -69,17 +69,22 @@ std::thread start_thread(Run&& run) {
 mpi::Communicator create_bounded(const ControlPlane& control, std::uint64_t losses_before,
                                  const std::vector<int>& members,
                                  const std::function<mpi::Communicator()>& create) {
-  if (!mpi::is_survivor()) return create();
+  if (!mpi::is_survivor() && !mpi::may_job_lose_ranks()) return create();
+  const Deadline limit = control.deadline();
   const auto creation = std::make_shared<Creation>(create);
   if (!mpi::has_one_thread()) {
     start_thread([creation] { creation->run(); }).detach();
-    if (!is_over_in_time(*creation, losses_before, control.with_spares(), members))
-      LossWatch::raise(control.losses.get());
-    return creation->result();
+    if (is_over_in_time(*creation, losses_before, limit, control.with_spares(), members))
+      return creation->result();
+    if (LossWatch::count() != losses_before) LossWatch::raise(control.losses.get());
+    throw TimeoutError{
+        fmt::format("MPI did not create a communicator within {} s", limit.seconds()),
+        "check whether a rank has ended while the mesh was opened",
+        {}};
   }
   // This thread may not ask MPI who is late.
-  std::thread watch = start_thread([creation, losses_before] {
-    if (!is_over_in_time(*creation, losses_before, {}, {}))
+  std::thread watch = start_thread([creation, losses_before, limit] {
+    if (!is_over_in_time(*creation, losses_before, limit, {}, {}))
       mpi::end_job(
           "rankmesh",
           "a rank was lost while MPI created a communicator with it, which never ends; with "

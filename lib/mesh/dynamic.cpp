@@ -63,6 +63,8 @@ std::string call_text(const RankSet& ranks, const std::string& name) {
 // Returns the list as a set, and checks that its ranks are in the mesh.
 RankSet checked(const detail::MeshState& state, std::span<const Rank> ranks,
                 const std::string& name) {
+  if (ranks.empty())
+    throw UsageError{"new_group is called with an empty list of ranks", "list the group's members"};
   RankSet set = RankSet::of(ranks);
   const std::int64_t world = state.plan->world_size();
   if (set.highest().value() >= world)
@@ -81,10 +83,13 @@ std::shared_ptr<GroupCoordinator> open_dynamic(detail::MeshState& state, RankSet
   detail::SegmentCreation memory = state.shared->dynamic_memory(group);
   const auto announced = memory.begin();
   if (group.ranks.size() > 1) {
-    auto [identity, of_first] =
+    auto [identity, number, of_first] =
         state.rendezvous.join(*state.control, group.ranks_of_mesh(), "new_group " + group.name,
                               call_text(group.ranks, group.name), announced.front());
     group.identity = std::move(identity);
+    // Several groups without names may have the same ranks.
+    if (given_name.empty() && number > 1)
+      group.name = group.names.front() = fmt::format("{}#{}", group.name, number);
     memory.map({of_first});
   }
   detail::GroupCommunicator comm = detail::make_communicator(group, *state.control);

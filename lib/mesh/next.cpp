@@ -160,7 +160,8 @@ bool wait_for_loss(detail::MeshState& state) {
 
 // Closes the mesh on a spare rank, after the others have closed it. Local.
 void close_spare(detail::MeshState& state) {
-  mpi::record_companions(state.control->losses->processes());
+  mpi::record_companions(state.control->losses->processes(),
+                         Deadline::Duration{state.control->deadline().seconds()});
   state.control->losses->leave();
   state.control->leave(detail::Presence::closed);
   state.mark_closed();

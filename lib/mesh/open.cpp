@@ -6,6 +6,7 @@
 #include <atomic>
 #include <exception>
 #include <map>
+#include <mutex>
 #include <numeric>
 #include <optional>
 #include <string>
@@ -27,9 +28,47 @@
 #include "rankmesh/base/detail/reasons.hpp"
 #include "rankmesh/group/detail/group_access.hpp"
 #include "rankmesh/mesh/routes_machine.hpp"
+#include "rankmesh/mpi/error.hpp"
 
 namespace rankmesh::detail {
 namespace {
+
+// A communicator of the program on which this process opens a mesh now. The ranks exchange messages
+// on it until the mesh has its own.
+class OpeningOnce {
+ public:
+  explicit OpeningOnce(MPI_Comm comm) : comm_{comm} {
+    const std::lock_guard lock{mutex};
+    if (std::ranges::find(all, comm) != all.end())
+      throw UsageError{"two threads open a mesh on the same communicator at the same time",
+                       "open one after the other, or give each thread its own MPI_Comm_dup of the "
+                       "communicator"};
+    all.push_back(comm);
+  }
+  ~OpeningOnce() {
+    const std::lock_guard lock{mutex};
+    all.erase(std::ranges::find(all, comm_));
+  }
+  OpeningOnce(const OpeningOnce&) = delete;
+  OpeningOnce& operator=(const OpeningOnce&) = delete;
+
+ private:
+  static inline std::mutex mutex;
+  static inline std::vector<MPI_Comm> all;
+  MPI_Comm comm_;
+};
+
+// Throws if MPI does not allow this thread to call it.
+void require_thread_of_mpi() {
+  int level = MPI_THREAD_SINGLE;
+  int is_main = 0;
+  mpi::check(MPI_Query_thread(&level), "MPI_Query_thread");
+  mpi::check(MPI_Is_thread_main(&is_main), "MPI_Is_thread_main");
+  if (is_main == 0 && level < MPI_THREAD_SERIALIZED)
+    throw UsageError{"a mesh is opened in a thread that may not call MPI",
+                     "open it in the thread that initialised MPI, or pass ThreadLevel::serialized "
+                     "or multiple to the Environment or to run()"};
+}
 
 // Returns the communicator of the mesh: a duplicate of the program's, or a split with the new rank
 // of each process as the key.
@@ -333,6 +372,8 @@ std::unique_ptr<MeshState> open_mesh(MPI_Comm comm, MeshOptions options,
                                      const std::function<MeshSpec()>& parse, NextMesh* next) {
   (void)mpi::is_job_ending();  // this rank does not go on while another thread ends the process
   const mpi::CommunicatorView world{comm};
+  require_thread_of_mpi();
+  const OpeningOnce opening{comm};
   LocalPlan local =
       plan_locally(world.size(), options, parse, next == nullptr ? nullptr : &next->plan);
   const auto control = make_control(world, local, description, options, next);

@@ -11,6 +11,7 @@
 
 #include "base/detail/process_identity.hpp"
 #include "rankmesh/mpi/error.hpp"
+#include "rankmesh/wait/mpi_memory.hpp"
 #include "transport/detail/node_messages.hpp"
 
 namespace rankmesh::detail {
@@ -18,6 +19,7 @@ namespace {
 
 constexpr int clock_tag = 1;  // nothing else is sent on the communicator at this time
 constexpr int round_trips = 16;
+constexpr const char* comparison = "the comparison of the nodes' clocks";
 
 std::string host_name() {
   std::array<char, 128> name{};
@@ -31,27 +33,55 @@ struct ClockDifference {
   std::int64_t error = 0;
 };
 
-ClockDifference ask_rank_0(MPI_Comm comm) {
+// Messages between two nodes, whose waits end if a rank is lost.
+class ClockMessages {
+ public:
+  ClockMessages(ControlPlane& control, int peer) : control_{control}, peer_{peer} {}
+
+  void send(std::int64_t time) {
+    MpiMemory<std::int64_t> memory{time};
+    MPI_Request request = MPI_REQUEST_NULL;
+    mpi::check(MPI_Isend(memory.get(), 1, MPI_INT64_T, peer_, clock_tag, control_.comm().native(),
+                         &request),
+               "MPI_Isend");
+    wait(memory, request);
+  }
+  std::int64_t receive() {
+    MpiMemory<std::int64_t> memory;
+    MPI_Request request = MPI_REQUEST_NULL;
+    mpi::check(MPI_Irecv(memory.get(), 1, MPI_INT64_T, peer_, clock_tag, control_.comm().native(),
+                         &request),
+               "MPI_Irecv");
+    wait(memory, request);
+    return *memory;
+  }
+
+ private:
+  void wait(MpiMemory<std::int64_t>& memory, MPI_Request request) {
+    memory.wait(request, control_.monitor, WaitPoint::of_all(control_.comm().size(), comparison),
+                control_.deadline());
+  }
+
+  ControlPlane& control_;
+  const int peer_;
+};
+
+ClockDifference ask_rank_0(ClockMessages messages) {
   ClockDifference best{.error = std::numeric_limits<std::int64_t>::max()};
   for (int i = 0; i < round_trips; ++i) {
     const std::int64_t before = monotonic_nanoseconds();
-    std::int64_t theirs = 0;
-    mpi::check(MPI_Sendrecv(&before, 1, MPI_INT64_T, 0, clock_tag, &theirs, 1, MPI_INT64_T, 0,
-                            clock_tag, comm, MPI_STATUS_IGNORE),
-               "MPI_Sendrecv");
+    messages.send(before);
+    const std::int64_t theirs = messages.receive();
     const std::int64_t half = (monotonic_nanoseconds() - before + 1) / 2;
     if (half < best.error) best = {theirs - (before + half), half};
   }
   return best;
 }
 
-void answer(MPI_Comm comm, int leader) {
+void answer(ClockMessages messages) {
   for (int i = 0; i < round_trips; ++i) {
-    std::int64_t time = 0;
-    mpi::check(MPI_Recv(&time, 1, MPI_INT64_T, leader, clock_tag, comm, MPI_STATUS_IGNORE),
-               "MPI_Recv");
-    time = monotonic_nanoseconds();
-    mpi::check(MPI_Send(&time, 1, MPI_INT64_T, leader, clock_tag, comm), "MPI_Send");
+    messages.receive();
+    messages.send(monotonic_nanoseconds());
   }
 }
 
@@ -91,15 +121,13 @@ void relate_clocks(ControlPlane& control) {
   const std::int32_t own_node = placement.node(control.rank());
   ClockDifference difference;
   if (placement.node_count() > 1) {
-    MPI_Comm comm = control.comm().native();
     if (control.rank() == Rank{0})
       for (std::int64_t r = 1; r < placement.world_size(); ++r) {
-        if (placement.local_rank(r) == 0) answer(comm, static_cast<int>(r));
+        if (placement.local_rank(r) == 0) answer({control, static_cast<int>(r)});
       }
     else if (placement.local_rank(control.rank()) == 0)
-      difference = ask_rank_0(comm);
-    difference =
-        NodeMessages{control}.from_first(difference, "the comparison of the nodes' clocks");
+      difference = ask_rank_0({control, 0});
+    difference = NodeMessages{control}.from_first(difference, comparison);
   }
   if (recorder != nullptr) recorder->set_clock(own_node, difference.offset, difference.error);
 }

@@ -305,7 +305,7 @@ Rendezvous::MetMembers Rendezvous::join(ControlPlane& control, const std::vector
   }
   if (attempt.is_first()) tell_others(NoteMeaning::complete);
   MetMembers meeting{fmt::format("rendezvous {:x} {}", list, attempt.key.second),
-                     attempt.is_first() ? memory : complete_[attempt.key]};
+                     attempt.key.second + 1, attempt.is_first() ? memory : complete_[attempt.key]};
   end(attempt.key);
   return meeting;
 }

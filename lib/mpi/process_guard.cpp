@@ -110,13 +110,6 @@ void switch_off() noexcept {
   g.previous = nullptr;
 }
 
-// Whether the launcher lets the job go on when a rank dies, as far as it says so.
-bool may_job_lose_ranks() {
-  const char* const recovery = std::getenv("OMPI_MCA_orte_enable_recovery");
-  return std::getenv("RANKMESH_GUARD") != nullptr ||
-         (recovery != nullptr && std::string_view{recovery} != "0");
-}
-
 // Returns whether a process that has to come to MPI_Finalize has ended. The ranks that are not in
 // the mesh that has lost ranks learn it only here.
 bool has_process_ended() {
@@ -158,10 +151,17 @@ void finalize_together() {
   MPI_Ibarrier(MPI_COMM_WORLD, &all_come);
   constexpr int hasty_tests = 1000;
   constexpr int tests_per_look = 100;
+  const rankmesh::Deadline limit = deadline_of_companions();
   int is_done = 0;
   for (int tests = 0;
        MPI_Test(&all_come, &is_done, MPI_STATUS_IGNORE) == MPI_SUCCESS && is_done == 0; ++tests) {
     if (tests % tests_per_look == 0 && has_process_ended()) return;
+    if (limit.passed())
+      return write_last_words(
+          name_of_library,
+          fmt::format("not all ranks of the job have come to its end within {} s after this one, "
+                      "which ends without MPI_Finalize",
+                      limit.seconds()));
     usleep(tests < hasty_tests ? 0 : 1000);
   }
   if (is_survivor() || may_job_lose_ranks())

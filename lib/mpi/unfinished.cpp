@@ -13,6 +13,7 @@
 #include <map>
 #include <mutex>
 #include <set>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -39,6 +40,7 @@ struct UnfinishedRecord {
   std::size_t abandoned_count = 0;
   std::vector<MPI_Request> requests;
   std::set<std::int64_t> companions;  // processes
+  rankmesh::Deadline::Duration timeout{1e9};
 };
 
 // There is one MPI per process, and therefore one record. It is never destroyed, because the
@@ -67,16 +69,37 @@ void tell_guard(char word) noexcept {
   [[maybe_unused]] const ssize_t written = ::write(descriptor, &word, 1);
 }
 
+// MPI may write to the socket of a rank that has ended, and the signal would end this process, too.
+void ignore_closed_sockets() noexcept {
+  struct sigaction action {};
+  if (::sigaction(SIGPIPE, nullptr, &action) == 0 && action.sa_handler == SIG_DFL)
+    ::signal(SIGPIPE, SIG_IGN);
+}
+
 }  // namespace
 
 void record_survivor() noexcept {
-  if (!may_survive.exchange(true)) tell_guard('s');
+  if (may_survive.exchange(true)) return;
+  ignore_closed_sockets();
+  tell_guard('s');
 }
 void record_idle() noexcept { tell_guard('i'); }
 bool is_survivor() noexcept { return may_survive; }
-void record_companions(const std::vector<std::int64_t>& processes) noexcept {
+bool may_job_lose_ranks() noexcept {
+  const char* const recovery = std::getenv("OMPI_MCA_orte_enable_recovery");
+  return std::getenv("RANKMESH_GUARD") != nullptr ||
+         (recovery != nullptr && std::string_view{recovery} != "0");
+}
+void record_companions(const std::vector<std::int64_t>& processes,
+                       rankmesh::Deadline::Duration timeout) noexcept {
   const std::lock_guard lock{record().mutex};
   record().companions.insert(processes.begin(), processes.end());
+  record().timeout = timeout;
+}
+
+rankmesh::Deadline deadline_of_companions() noexcept {
+  const std::lock_guard lock{record().mutex};
+  return rankmesh::Deadline{record().timeout};
 }
 
 bool has_companion_ended() noexcept {

@@ -63,10 +63,15 @@ std::string name_ranks(const Job& job, std::span<const std::size_t> nodes) {
   return text;
 }
 
+std::string name_of_call(const Record& record, const Call& call) {
+  const std::string text = to_string(record, call);
+  return text.substr(0, text.find('(', family_of(record, call).size()));  // `group(0-2)` has one
+}
+
 std::string short_call_text(const Record& record, const Call& call) {
   std::string text = to_string(record, call);
   if (call.number == 0) return text;  // the other member and the tag say which message it is
-  return fmt::format("{}, call {}", text.substr(0, text.find('(')), call.number);
+  return fmt::format("{}, call {}", name_of_call(record, call), call.number);
 }
 
 std::string number_ranks(const Job& job, std::span<const std::size_t> nodes) {

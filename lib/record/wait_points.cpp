@@ -29,8 +29,7 @@ std::size_t awaited_call(const Record& record) {
   for (std::size_t i = 0; i < record.calls.size(); ++i) {
     const Call& call = record.calls[i];
     if (!call.is_async || !is_open(call) || call.group >= record.groups.size()) continue;
-    const std::string text = to_string(record, call);
-    const std::string start = text.substr(0, text.find('('));
+    const std::string start = name_of_call(record, call);
     const bool has_start = record.wait->text.find(start) != std::string::npos;
     const bool has_own_number =
         call.number == 0 || has_number(record.wait->text, ", call " + std::to_string(call.number));

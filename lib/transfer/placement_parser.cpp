@@ -123,6 +123,16 @@ class PlaceParser : private detail::AxisParser {
     }
   }
 
+  [[noreturn]] void refuse_auto(const MeshString& mesh) const {
+    const auto& view = mesh.views().front();
+    const auto open = std::ranges::find_if(view, [](const auto& d) { return !d.size; });
+    refuse(mesh_position_ + open->position,
+           fmt::format("'{}' is auto, but a place does not know the number of ranks", open->name),
+           fmt::format("write its size, which in an open mesh is mesh[\"{}\"].size(), or list the "
+                       "ranks, as in {}=auto on 0-3",
+                       open->name, open->name));
+  }
+
   void read_mesh() {
     mesh_position_ = at_;
     const MeshString mesh = read_part(end_of_mesh(), MeshString::parse);
@@ -145,6 +155,7 @@ class PlaceParser : private detail::AxisParser {
     }
     std::optional<std::int64_t> world;
     if (data_->on && !mesh.world_size()) world = data_->on->size();
+    if (!world && !mesh.world_size() && !mesh.views().empty()) refuse_auto(mesh);
     try {
       parts_ = mesh.plan(world);
     } catch (const SpecError& error) {

@@ -136,7 +136,9 @@ void HierarchicalTransport::advance() {
   } catch (const std::bad_alloc&) {
     const Call& call = queue_.front()->call;
     fail(std::make_exception_ptr(detail::too_little_memory(
-        fmt::format("{}.{}", guard_.members().name_of(call.name_index), to_string(call.operation)),
+        fmt::format("{}.{}",
+                    guard_.members().name_of(detail::describe_completely(call).name_index()),
+                    to_string(call.operation)),
         call)));
   } catch (...) {
     fail(std::current_exception());

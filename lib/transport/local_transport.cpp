@@ -35,6 +35,12 @@ LocalCopy local_copy(const Call& call) {
   return copy;
 }
 
+UsageError never_sent(const std::string& activity) {
+  return UsageError{
+      fmt::format("{} would wait for ever: the caller has sent no such message", activity),
+      "send it first: send and send_async do not wait for the receive"};
+}
+
 // A message of a member to itself, or both messages of a send_recv. A message for which no receive
 // waits is copied, so a send never waits.
 class LocalTransport::MessageToItself final : public Pending {
@@ -109,10 +115,7 @@ void LocalTransport::run_message(const Call& call, Waiter& waiter) {
   detail::PublishedCall published{waiter, call, 0, carrier()};
   MessageToItself message{call, *inbox_};
   try {
-    if (!message.test())
-      throw UsageError{fmt::format("{} would wait for ever: the caller has sent no such message",
-                                   waiter.activity_of(call)),
-                       "send it first: send and send_async do not wait for the receive"};
+    if (!message.test()) throw never_sent(waiter.activity_of(call));
   } catch (const detail::WrongLength& error) {
     error.throw_in(waiter.activity_of(call));
   }

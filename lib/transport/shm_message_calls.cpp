@@ -151,13 +151,9 @@ class ShmTransport::PendingMessage final : public Pending {
   // Throws if the message has another type or length than the receive. Both have ended then.
   void check() const {
     const shm::Message& in = halves_.in;
-    if (in.wrong) [[unlikely]] {
-      const auto received = static_cast<std::int64_t>(in.wrong->bytes());
-      const auto expected = static_cast<std::int64_t>(in.envelope.bytes());
-      if (received != expected) throw WrongLength{received, expected};
+    if (in.wrong) [[unlikely]]
       throw WrongLength{fmt::format("received {}, but {} were expected", text_of(*in.wrong),
                                     text_of(in.envelope))};
-    }
     if (wrong_length_) throw WrongLength{*wrong_length_};
   }
 

@@ -80,10 +80,11 @@ void ControlPlane::leave_by_destruction(bool is_by_exception) noexcept {
 void ControlPlane::leave_by_exception(const std::string& reason) noexcept {
   try {
     if (board_ && !board_->is_open()) return;
+    leave(Presence::failed, reason);
+    if (losses != nullptr) losses->fail();
     // The ranks on other nodes get a message, for which no rank waits. Before there is a board, all
     // ranks get this message.
     if (owned_ && mpi::is_active()) monitor.leave(reason);
-    leave(Presence::failed, reason);
   } catch (const std::exception&) {
     // The other ranks learn less; their deadlines still end their waits.
   }

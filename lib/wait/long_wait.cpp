@@ -285,8 +285,9 @@ void LongWait::look_for_stall() {
   const double interval = next_stall_;
   next_stall_ *= 2;
   const Log& log = *state_.control->log();
-  // One report lists all ranks of the node.
-  const auto since = begin_ + static_cast<std::int64_t>(interval * 0.5e9);
+  // One report lists all ranks of the node. The previous one of this wait came after half of this
+  // interval.
+  const auto since = begin_ + static_cast<std::int64_t>(interval * 0.75e9);
   if (log.has_default_reports() && state_.board() != nullptr &&
       !state_.board()->claim_stall_report(since))
     return;

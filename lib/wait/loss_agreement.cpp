@@ -310,6 +310,7 @@ void LossAgreement::answer(std::uint32_t from, const LossMessage& message) {
       return decide(*std::exchange(proposal_->decision, std::nullopt));
     case MessageKind::decision:
     case MessageKind::doubt:
+    case MessageKind::left:
       break;
   }
   gather();

@@ -113,7 +113,7 @@ std::optional<LossDatagram> to_datagram(std::span<const std::byte> bytes, std::s
   DatagramHead head;
   if (!reader.take(&head, sizeof head) || head.mark != mark_of_format || head.from >= ranks ||
       head.to >= ranks || head.generation == 0 ||
-      head.kind > static_cast<std::uint8_t>(MessageKind::doubt) ||
+      head.kind > static_cast<std::uint8_t>(MessageKind::left) ||
       head.decision > static_cast<std::uint8_t>(DecisionKind::stop) ||
       head.met > static_cast<std::uint8_t>(Attendance::closed) || head.steps > ranks)
     return std::nullopt;

@@ -1,22 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "detail/loss_link.hpp"
 
-#include <arpa/inet.h>
-#include <ifaddrs.h>
-#include <net/if.h>
-#include <poll.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <chrono>
 #include <map>
-#include <system_error>
-#include <thread>
 #include <utility>
 
-#include "base/detail/blocked_signals.hpp"
 #include "base/detail/patience.hpp"
 #include "detail/loss_datagram.hpp"
 #include "detail/loss_watch.hpp"
@@ -24,134 +14,14 @@
 namespace rankmesh::detail {
 namespace {
 
-constexpr std::int64_t tick = 10'000'000;    // nanoseconds
+constexpr std::int64_t tick = LossLink::tick;
 constexpr std::int64_t hello = 100'000'000;  // between two words to neighbours
-constexpr int idle_ms = 50;
-constexpr std::size_t most_bytes = 65'536;  // of a datagram
+
+using MessageKind = LossAgreement::LossMessage::MessageKind;
 
 int ticks_of(double seconds) { return static_cast<int>(seconds * 1e9 / tick); }
 
 }  // namespace
-
-class LossThread {
- public:
-  template <class Run>
-  explicit LossThread(Run run) {
-    const BlockedSignals blocked;
-    thread_ = std::thread{std::move(run)};
-  }
-  ~LossThread() { thread_.join(); }
-  LossThread(const LossThread&) = delete;
-  LossThread& operator=(const LossThread&) = delete;
-
- private:
-  std::thread thread_;
-};
-
-std::shared_ptr<LossPort> LossPort::of_process() {
-  static auto* const mutex = new std::mutex;                 // meshes may be
-  static auto* const current = new std::weak_ptr<LossPort>;  // destroyed later
-  const std::lock_guard lock{*mutex};
-  auto port = current->lock();
-  if (port == nullptr) *current = port = std::make_shared<LossPort>();
-  return port;
-}
-
-LossPort::LossPort() : buffer_(most_bytes) {
-  sockaddr_in any{};
-  any.sin_family = AF_INET;
-  socklen_t size = sizeof any;
-  socket_ = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (socket_ < 0 || ::bind(socket_, reinterpret_cast<sockaddr*>(&any), sizeof any) != 0 ||
-      ::getsockname(socket_, reinterpret_cast<sockaddr*>(&any), &size) != 0) {
-    const int error = errno;
-    if (socket_ >= 0) ::close(socket_);
-    throw std::system_error{error, std::generic_category()};
-  }
-  port_ = any.sin_port;
-  thread_ = std::make_unique<LossThread>([this] { run(); });
-}
-
-LossPort::~LossPort() {
-  {
-    const std::lock_guard lock{mutex_};
-    is_over_ = true;
-  }
-  sockaddr_in self{};  // wakes the thread
-  self.sin_family = AF_INET;
-  self.sin_port = port_;
-  self.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  send(self, {});
-  thread_.reset();
-  ::close(socket_);
-}
-
-LossAddress LossPort::address() const {
-  LossAddress address{.port = port_};
-  ifaddrs* all = nullptr;
-  if (::getifaddrs(&all) != 0) return address;
-  std::size_t count = 0;
-  for (const ifaddrs* one = all; one != nullptr && count < address.hosts.size();
-       one = one->ifa_next) {
-    const unsigned wanted = IFF_UP | IFF_RUNNING;
-    if (one->ifa_addr == nullptr || one->ifa_addr->sa_family != AF_INET ||
-        (one->ifa_flags & (wanted | IFF_LOOPBACK)) != wanted)
-      continue;
-    address.hosts[count++] = reinterpret_cast<const sockaddr_in*>(one->ifa_addr)->sin_addr.s_addr;
-  }
-  ::freeifaddrs(all);
-  return address;
-}
-
-void LossPort::add(LossLink& link) {
-  const std::lock_guard lock{mutex_};
-  links_.push_back(&link);
-}
-
-void LossPort::remove(LossLink& link) {
-  const std::lock_guard lock{mutex_};
-  std::erase(links_, &link);
-}
-
-// What cannot be sent is lost, as on the network.
-void LossPort::send(const sockaddr_in& to, std::span<const std::byte> bytes) const noexcept {
-  (void)::sendto(socket_, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL,
-                 reinterpret_cast<const sockaddr*>(&to), sizeof to);
-}
-
-void LossPort::receive_all() {
-  for (;;) {
-    sockaddr_in source{};
-    socklen_t size = sizeof source;
-    const ssize_t got = ::recvfrom(socket_, buffer_.data(), buffer_.size(), MSG_DONTWAIT,
-                                   reinterpret_cast<sockaddr*>(&source), &size);
-    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
-    if (got <= 0) continue;  // an earlier send has failed
-    const std::span<const std::byte> bytes{buffer_.data(), static_cast<std::size_t>(got)};
-    const auto key = key_in(bytes);
-    const auto link = std::ranges::find_if(links_, [&](const auto* l) { return l->key() == key; });
-    if (key && link != links_.end()) (*link)->receive(bytes, source);
-  }
-}
-
-void LossPort::run() {
-  ::pthread_setname_np(::pthread_self(), "rankmesh-loss");
-  int wait_ms = idle_ms;
-  for (;;) {
-    pollfd readable{.fd = socket_, .events = POLLIN, .revents = 0};
-    (void)::poll(&readable, 1, wait_ms);
-    {
-      const std::lock_guard lock{mutex_};
-      if (is_over_) return;
-      receive_all();
-      const std::int64_t now = NodeBoard::now();
-      wait_ms = idle_ms;
-      for (LossLink* const link : links_)
-        if (link->advance(now)) wait_ms = static_cast<int>(tick / 1'000'000);
-    }
-    LossWatch::look_at_all();
-  }
-}
 
 LossLink::LossLink(std::shared_ptr<LossPort> port, std::shared_ptr<NodeBoard> board,
                    LinkFacts facts,
@@ -168,18 +38,23 @@ LossLink::LossLink(std::shared_ptr<LossPort> port, std::shared_ptr<NodeBoard> bo
                   .give_up = ticks_of(facts_.silence + patience().decision.count())},
                  [this] { return freeze(); },
                  std::move(stay)},
-      known_(facts_.node_of_rank.size()) {
+      peers_(facts_.node_of_rank.size()) {
   last_ = NodeBoard::now();
   find_neighbours();
   port_->add(*this);
 }
 
 LossLink::~LossLink() {
-  if (::getpid() == process_)
-    port_->remove(*this);
-  else  // in a child process, the thread does not exist, and the mutex may be locked for ever
+  if (::getpid() != process_) {
+    // In a child process, the thread does not exist, and the mutex may be locked for ever.
     // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new): leaked on purpose
     (void)new std::shared_ptr<LossPort>{std::move(port_)};
+    return;
+  }
+  port_->remove(*this);
+  if (board_->own().presence == Presence::failed) return;
+  for (const Neighbour& neighbour : neighbours_)
+    for (const std::uint32_t rank : neighbour.ranks) send(rank, {.kind = MessageKind::left});
 }
 
 // Any rank of a node freezes the steps of all: a rank that is stopped or computes needs not answer.
@@ -198,7 +73,6 @@ void LossLink::see_death(std::uint32_t rank) {
 }
 
 void LossLink::doubt(const std::vector<std::uint32_t>& ranks) {
-  using MessageKind = LossAgreement::LossMessage::MessageKind;
   const std::lock_guard lock{mutex_};
   LossAgreement::Members doubted(facts_.node_of_rank.size());
   for (const std::uint32_t rank : ranks) doubted[rank] = true;
@@ -277,7 +151,7 @@ LossLink::LinkState LossLink::wait_for(std::uint64_t rounds) const {
 void LossLink::send(std::uint32_t to, const LossAgreement::LossMessage& message) {
   const std::vector<std::byte> bytes =
       to_bytes({.key = facts_.key, .from = facts_.self, .to = to, .message = message});
-  if (known_[to]) return port_->send(*known_[to], bytes);
+  if (peers_[to].address) return port_->send(*peers_[to].address, bytes);
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = facts_.addresses[to].port;
@@ -296,14 +170,30 @@ void LossLink::receive(std::span<const std::byte> bytes, const sockaddr_in& sour
   const auto datagram = to_datagram(bytes, facts_.node_of_rank.size());
   if (!datagram || datagram->to != facts_.self || datagram->from == facts_.self) return;
   const std::lock_guard lock{mutex_};
-  known_[datagram->from] = source;
+  peers_[datagram->from].address = source;
   const auto neighbour =
       std::ranges::find(neighbours_, facts_.node_of_rank[datagram->from], &Neighbour::node);
   if (neighbour != neighbours_.end())
     board_->heard(static_cast<std::size_t>(neighbour - neighbours_.begin())) = NodeBoard::now();
-  if (datagram->message.kind == LossAgreement::LossMessage::MessageKind::doubt)
+  if (datagram->message.kind == MessageKind::doubt)
     return mark_late(datagram->message.decision.lost, NodeBoard::now());
+  if (datagram->message.kind == MessageKind::left)
+    return (void)(peers_[datagram->from].has_left = true);
   agreement_.receive(datagram->from, datagram->message);
+  flush();
+}
+
+// A process keeps its port until it ends, or has no mesh any more. A firewall that begins to refuse
+// datagrams is as good as a cut cable.
+void LossLink::refuse(const sockaddr_in& address) {
+  const std::lock_guard lock{mutex_};
+  if (!board_->is_open()) return;
+  for (std::uint32_t rank = 0; rank < peers_.size(); ++rank) {
+    const auto& [known, has_left] = peers_[rank];
+    if (known && known->sin_addr.s_addr == address.sin_addr.s_addr &&
+        known->sin_port == address.sin_port && !has_left)
+      agreement_.see_silence(rank);
+  }
   flush();
 }
 

@@ -159,6 +159,11 @@ void LossWatch::exclude_late(const std::vector<int>& awaited) {
   if (!elsewhere.empty()) link_->doubt(elsewhere);
 }
 
+void LossWatch::fail() {
+  if (link_ != nullptr)
+    link_->see_death(static_cast<std::uint32_t>(board_->ranks()[board_->own_slot()].value()));
+}
+
 void LossWatch::close() {
   if (link_ != nullptr && !link_->close()) mpi::record_loss();  // they cannot finalise MPI
   leave();

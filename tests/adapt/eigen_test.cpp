@@ -30,6 +30,20 @@ TEST_CASE("matrices of Eigen are reduced and gathered in both orders") {
   rankmesh_test::check_blocks([](std::int64_t r, std::int64_t c) { return RowMajor(r, c); }, at);
 }
 
+TEST_CASE("an expression of Eigen is neither memory nor a value") {
+  Eigen::Matrix2f a, b;
+  Eigen::Vector2f v;
+  const auto is_refused = []<class T>(const T&) {
+    return !Memory<T> && !MovableElement<T> && !Value<T> && refers_to_arrays<T>;
+  };
+  CHECK(is_refused(a.selfadjointView<Eigen::Upper>()));  // the compiler could copy its bytes
+  CHECK(is_refused(a.triangularView<Eigen::Lower>()));
+  CHECK(is_refused(v.asDiagonal()));
+  CHECK(is_refused(a + b));
+  CHECK(is_refused(a * b));
+  static_assert(!refers_to_arrays<Eigen::Matrix2f> && Memory<decltype(a.col(0))>);
+}
+
 TEST_CASE("columns, rows and maps of Eigen") {
   static_assert(detail::is_borrowed<Eigen::Map<Eigen::VectorXf>>);
   static_assert(!detail::is_borrowed<Eigen::MatrixXf>);

@@ -70,8 +70,8 @@ TEST_CASE("bytes that are not a message are rejected before memory is allocated"
   if (rank() == 1) {
     CHECK_THROWS_WITH_AS((void)exchange::recv_message(tp, 0, 1),
                          doctest::Contains("do not begin with the mark"), DataError);
-    CHECK_THROWS_WITH_AS((void)exchange::recv_message(tp, 0, 2),
-                         doctest::Contains("received 12 bytes"), UsageError);
+    CHECK_THROWS_WITH_AS((void)exchange::recv_message(tp, 0, 2), doctest::Contains("received 12 "),
+                         UsageError);
     CHECK_THROWS_WITH_AS((void)exchange::recv_message(tp, 0, 3, 998),
                          doctest::Contains("the limit is 998"), DataError);
     CHECK(exchange::recv_message(tp, 0, 4, 999) == bytes(0, 999));  // as long as the limit allows

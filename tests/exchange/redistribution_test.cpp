@@ -272,9 +272,10 @@ TEST_CASE("members with different plans are listed") {
   const auto error = thrown_by<MismatchError>([&] {
     const Redistribution move{mesh["tp"], plan_transfer(from, to)};
   });
-  CHECK(error.message().starts_with(
-      fmt::format("rank {0} (tp={0}): Redistribution over 'tp': tensor 0 from '{1}' to '",
-                  size() - 1, from.to_string())));
+  CHECK(
+      error.message().starts_with(fmt::format("the ranks do not agree: rank {0} (tp={0}): "
+                                              "Redistribution over 'tp': tensor 0 from '{1}' to '",
+                                              size() - 1, from.to_string())));
   CHECK_CONTAINS(error.message(), "to '" + place("[12,8] f32 @ tp=N : (_, _)").to_string() + "'");
   CHECK_CONTAINS(error.message(), "to '" + place("[12,8] f32 @ tp=N : (_, tp)").to_string() + "'");
   // The memory is compared too.

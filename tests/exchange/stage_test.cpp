@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "rankmesh/exchange/stage_exchange.hpp"
 #include "rankmesh/rankmesh.hpp"
 #include "support/checks.hpp"
@@ -17,6 +19,7 @@ using exchange::from_prev;
 using exchange::StageExchange;
 using exchange::to_next;
 using exchange::to_prev;
+using rankmesh_test::rank;
 using rankmesh_test::size;
 using rankmesh_test::thrown_by;
 using rankmesh_test::wait_for_all;
@@ -139,6 +142,7 @@ TEST_CASE("a buffer that is received has memory of its own") {
 }
 
 TEST_CASE("the deadline of the mesh ends waits for moves and for asynchronous operations") {
+  NEEDS_RANKS(2);
   MeshOptions options;
   options.timeout = Deadline::Duration{60};
   options.deadline = Deadline::Duration{0.3};
@@ -156,4 +160,15 @@ TEST_CASE("the deadline of the mesh ends waits for moves and for asynchronous op
   StageExchange stages{pp, {.ring = true}};
   CHECK_CONTAINS(thrown_by<TimeoutError>([&] { stages.recv_forward(too); }).hint(), hint);
   wait_for_all();
+}
+
+TEST_CASE("close names the family by which a message was sent, if several share the group") {
+  NEEDS_RANKS(2);
+  MeshOptions options;
+  options.check = false;  // it would wait for the receive
+  Mesh mesh{MPI_COMM_WORLD, fmt::format("cp={0},tp=1 | ep={0}", size()), options};
+  if (rank() == 0) mesh["ep"].send(values(0, 0, 4), 1);
+  wait_for_all();
+  CHECK_CONTAINS(thrown_by<MismatchError>([&] { mesh.close(); }).message(),
+                 "the last by ep.send(4 x float32)");
 }

@@ -108,7 +108,15 @@ TEST_CASE("a receive that no message can reach throws, and one in flight can be 
     CHECK_CONTAINS(error.message(), group.name() + ".recv from rank " + std::to_string(rank()) +
                                         " (tag 3) would wait for ever");
     Work receive = group.recv_async(got, self, 3);
+    CHECK_CONTAINS(thrown_by<UsageError>([&] { receive.wait(); }).message(),
+                   " (tag 3) would wait for ever");
     CHECK(receive.cancel());
+    Work later = group.recv_async(got, self, 4);
+    CHECK_THROWS_AS(later.wait(), UsageError);
+    group.send(std::vector{6, 7}, self, 4);
+    later.wait();
+    CHECK(got == std::vector{6, 7});
+    got = {-1, -1};
     group.send(std::vector{4, 5}, self, 3);
     CHECK(got == std::vector{-1, -1});
     group.recv(got, self, 3);

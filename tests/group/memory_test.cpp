@@ -20,6 +20,8 @@
 using namespace rankmesh;
 using rankmesh_test::rank;
 using rankmesh_test::size;
+using rankmesh_test::thrown_by;
+using rankmesh_test::wait_for_all;
 
 namespace own_types {
 
@@ -199,6 +201,33 @@ TEST_CASE("arrays with gaps and different orders of axes are refused") {
   std::vector<float> flat(6);
   dp.all_reduce(columns, flat);
   mesh.close();
+}
+
+TEST_CASE("members that pass arrays of different orders are named; flat memory has any order") {
+  NEEDS_RANKS(2);
+  for (const bool has_check : {false, true}) {
+    MeshOptions options;
+    options.check = has_check;
+    if (has_check) options.routes = "*.*:host=mpi";
+    Mesh mesh{MPI_COMM_WORLD, "dp=auto", options};
+    auto& dp = mesh["dp"];
+    const bool is_last = dp.is_last();
+    Matrix rows{2, 3}, columns{2, 3, true}, line{1, 3}, column{3, 1, true};
+    std::vector<float> flat(6);
+    if (is_last)
+      dp.broadcast(flat, 0);
+    else
+      dp.broadcast(columns, 0);
+    if (is_last)
+      dp.all_reduce(line);
+    else
+      dp.all_reduce(column);
+    const std::string text =
+        thrown_by<MismatchError>([&] { dp.all_reduce(is_last ? columns : rows); }).message();
+    CHECK_CONTAINS(text, "dp.all_reduce(6 x float32, sum, row-major, in place");
+    CHECK_CONTAINS(text, "dp.all_reduce(6 x float32, sum, column-major, in place");
+    wait_for_all();
+  }
 }
 
 TEST_CASE("an asynchronous operation keeps a share of what is shared") {

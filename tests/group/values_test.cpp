@@ -193,6 +193,15 @@ TEST_CASE("dynamic groups of a list of numbers, closed by their pointer") {
   const auto everyone = mesh.new_group(up_to(size()), "everyone");
   CHECK(everyone->all_reduce(1) == size());
   mesh.close(everyone);
+  const auto first = mesh.new_group(up_to(size()));
+  const auto second = mesh.new_group(up_to(size()));
+  if (size() > 1) CHECK(second->name() != first->name());
+  mesh.close(second);
+  mesh.close(first);
+  const std::vector<std::vector<int>> lists{{size() - 1}, up_to(size())};
+  const auto of_integers = mesh.new_groups(lists);
+  CHECK((of_integers[0] != nullptr) == (rank() == size() - 1));
+  CHECK(of_integers[1]->all_reduce(1) == size());
   const auto groups = mesh.new_groups({{0}, {0}});
   CHECK((groups[0] != nullptr) == (rank() == 0));
   if (rank() != 0) CHECK_THROWS_AS(mesh.close(groups[0]), UsageError);

@@ -10,8 +10,6 @@
 #include <thread>
 #include <vector>
 
-#include <fmt/format.h>
-
 #include "mesh/check_help.hpp"
 #include "rankmesh/rankmesh.hpp"
 #include "support/checks.hpp"
@@ -60,15 +58,6 @@ TEST_CASE("check: send_recv that differs is named at both ends") {
                  "rank 1 (tp=1): tp.send_recv(200 x float32 to rank 0, tag 0); "
                  "rank 0 (tp=0): tp.send_recv(300 x float32 from rank 1, tag 0)");
   wait_for_all();
-}
-
-TEST_CASE("close names the family by which a message was sent, if several share the group") {
-  NEEDS_RANKS(2);
-  Mesh mesh{MPI_COMM_WORLD, fmt::format("cp={0},tp=1 | ep={0}", size())};
-  if (rank() == 0) mesh["ep"].send(std::vector<float>(4), 1);
-  wait_for_all();
-  CHECK_CONTAINS(message_of<MismatchError>([&] { mesh.close(); }),
-                 "the last by ep.send(4 x float32)");
 }
 
 TEST_CASE("check: messages keep their order, with tags in any order") {

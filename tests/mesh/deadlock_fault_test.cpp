@@ -75,6 +75,29 @@ TEST_CASE("two groups in different orders") {
   }
 }
 
+TEST_CASE("two groups without names have different ones") {
+  SKIP_UNLESS(size() == 2, "needs 2 ranks");
+  Mesh& mesh = kept_mesh("dp=auto");
+  const auto in_order = [&](GroupCoordinator& first, GroupCoordinator& second) {
+    (rank() == 0 ? first : second).barrier();
+    (rank() == 0 ? second : first).barrier();
+  };
+  const auto one = mesh.new_group({0, 1});
+  const auto two = mesh.new_group({0, 1});
+  check_deadlock({"group(0-1).barrier(), call 1", "group(0-1)#2.barrier(), call 1"},
+                 [&] { in_order(*one, *two); });
+  Mesh& other = kept_mesh("tp=auto");
+  const auto up = other.new_group({0, 1});
+  const auto down = other.new_group({1, 0});
+  up->barrier();
+  std::string hint;
+  check_deadlock(
+      {"group(0-1).barrier(), call 2", "group(1,0).barrier(), call 1"},
+      [&] { in_order(*up, *down); }, &hint);
+  CHECK_CONTAINS(hint, "After group(0-1).barrier, call 1, rank ");
+  CHECK_CONTAINS(hint, " called group(1,0).barrier, call 1");
+}
+
 TEST_CASE("two meshes in different orders") {
   NEEDS_RANKS(2);
   Mesh& first = kept_mesh("tp=auto");

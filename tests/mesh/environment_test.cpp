@@ -4,6 +4,8 @@
 
 #include <chrono>
 #include <string>
+#include <string_view>
+#include <thread>
 
 #include "rankmesh/rankmesh.hpp"
 #include "support/checks.hpp"
@@ -14,6 +16,7 @@ using namespace rankmesh;
 using rankmesh_test::last;
 using rankmesh_test::rank;
 using rankmesh_test::ScopedVariable;
+using rankmesh_test::thrown_by;
 using rankmesh_test::wait_for_all;
 
 TEST_CASE("a bad variable on all ranks is a UsageError, also if an option replaces it") {
@@ -68,4 +71,30 @@ TEST_CASE("RANKMESH_DEADLINE is part of the agreement") {
   const ScopedVariable variable{"RANKMESH_DEADLINE", rank() == last() ? "7" : "8"};
   CHECK_THROWS_WITH_AS((Mesh{MPI_COMM_WORLD, "tp=auto"}), doctest::Contains("option deadline:"),
                        MismatchError);
+}
+
+TEST_CASE("a thread that may not call MPI opens no mesh") {
+  int level = MPI_THREAD_SINGLE;
+  MPI_Query_thread(&level);
+  SKIP_UNLESS(level < MPI_THREAD_SERIALIZED, "MPI was initialised for all threads");
+  std::string message;
+  std::thread{[&] {
+    message = thrown_by<UsageError>([] { Mesh{MPI_COMM_WORLD, "tp=auto"}; }).message();
+  }}.join();
+  CHECK_CONTAINS(message, "opened in a thread that may not call MPI");
+}
+
+TEST_CASE("one communicator opens one mesh at a time") {
+  const ScopedVariable variable{"RANKMESH_LOG", "info"};
+  std::string message;
+  MeshOptions options;
+  options.log = [&](LogLevel, std::string_view) {
+    if (message.empty())
+      message = thrown_by<UsageError>([] { Mesh{MPI_COMM_WORLD, "tp=auto"}; }).message();
+  };
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
+  CHECK_CONTAINS(message, "on the same communicator at the same time");
+  Mesh another{MPI_COMM_WORLD, "tp=auto"};
+  another.close();
+  mesh.close();
 }

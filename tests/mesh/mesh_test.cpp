@@ -191,6 +191,8 @@ TEST_CASE("dynamic groups: any ranks in any order, closed one by one") {
     CHECK_THROWS_WITH_AS((void)mesh.new_group(ranks), doctest::Contains("not in the group"),
                          UsageError);
   }
+  CHECK_THROWS_WITH_AS((void)mesh.new_group(std::vector<Rank>{}), doctest::Contains("empty list"),
+                       UsageError);
   const std::vector<Rank> outside{mesh.rank(), Rank{size()}};
   CHECK_THROWS_AS((void)mesh.new_group(outside), UsageError);
   const std::vector<Rank> twice{mesh.rank(), mesh.rank()};

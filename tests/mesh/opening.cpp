@@ -102,7 +102,7 @@ bool check(const std::string& mesh_text, long nodes) {
   // The first rank of a node also tells it the difference of the clocks, which takes 16 messages in
   // each direction between that rank and rank 0.
   if (on_node > 1 && is_first) expected["Isend"] = (nodes > 1 ? 2 : 1) * (on_node - 1);
-  if (nodes > 1) calls.erase("Send");
+  if (nodes > 1 && is_first) expected["Isend"] += mesh.rank().value() == 0 ? 16 * (nodes - 1) : 16;
   if (groups > 0) expected["Comm_create_group"] = groups;
   bool is_right = is_as_expected(("open " + mesh_text).c_str(), expected);
   for (const rankmesh::GroupFamily& family : mesh.plan().families())

@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <optional>
@@ -17,6 +19,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -65,7 +68,29 @@ void continue_later(std::chrono::microseconds wait) {
   if (std::system(command.c_str()) != 0) std::_Exit(4);
 }
 
-// How this rank dies: RANK:WAY:PLACE:STEP:MICROSECONDS.
+// Ends all ranks of this emulated host, or all its processes: the launcher's, too. Or cuts it off.
+void end_host(std::string_view how) {
+  require(std::filesystem::exists("/dev/shm/rankmesh-hosts"), "this is no emulated host");
+  if (how == "cut") {
+    require(std::system("ip link set eth0 down") == 0, "the host is not cut off");
+    return;
+  }
+  const auto name_of = [](const std::filesystem::path& process) {
+    std::string name;
+    std::getline(std::ifstream{process / "comm"}, name);
+    return name;
+  };
+  const std::string own = name_of("/proc/self");
+  std::error_code error;
+  if (how == "host-and-daemon") ::kill(-1, SIGKILL);
+  for (const auto& process : std::filesystem::directory_iterator{"/proc", error})
+    if (const int id = std::atoi(process.path().filename().c_str());
+        id > 0 && id != ::getpid() && name_of(process) == own)
+      ::kill(id, SIGKILL);
+  ::kill(::getpid(), SIGKILL);
+}
+
+// How this rank dies, or its host: RANK:WAY:PLACE:STEP:MICROSECONDS.
 struct Death {
   std::string way;
   std::string
@@ -79,24 +104,21 @@ struct Death {
     const std::string how = std::exchange(way, {});
     if (how == "exit") std::exit(3);
     if (how == "exception") throw std::runtime_error{"a mistake of the program"};
-    std::thread{[signal = how == "fault"  ? SIGSEGV
-                          : how == "stop" ? SIGSTOP
-                                          : SIGKILL,
-                 wait = delay] {
+    std::thread{[how, wait = delay] {
       std::this_thread::sleep_for(wait);
-      if (signal == SIGSTOP) continue_later(wait);
-      ::kill(::getpid(), signal);
+      if (how.starts_with("host") || how == "cut") return end_host(how);
+      if (how == "stop") continue_later(wait);
+      ::kill(::getpid(), how == "fault" ? SIGSEGV : how == "stop" ? SIGSTOP : SIGKILL);
     }}.detach();
   }
 };
 
 struct Arguments {
   std::string mesh;
-  ShrinkPolicy policy = ShrinkPolicy::drop_replica;
   std::string folder;
   std::vector<std::string> kinds;  // what the ranks do in each step
   Death death;
-  std::optional<Deadline::Duration> exclude_after{};  // if ranks are stopped
+  Survival survival{};
 };
 
 // Does one step on a mesh, and checks its results.
@@ -248,8 +270,7 @@ int program(Arguments& arguments) {
       } else {
         death.come_to("open");
         mesh.emplace(MPI_COMM_WORLD, std::string_view{arguments.mesh},
-                     MeshOptions{.survive = Survival{.policy = arguments.policy,
-                                                     .exclude_after = arguments.exclude_after}});
+                     MeshOptions{.survive = arguments.survival});
       }
       if (mesh->is_spare()) {
         generation = -1;
@@ -316,16 +337,15 @@ int main(int argc, char** argv) {
         int self = 0;
         MPI_Comm_rank(MPI_COMM_WORLD, &self);
         const std::string_view policy = argv[3];
-        Arguments arguments{argv[2],
-                            policy == "compact" ? ShrinkPolicy::compact
-                            : policy == "spare" ? ShrinkPolicy::spare
-                                                : ShrinkPolicy::drop_replica,
-                            argv[4],
-                            split(argv[5], ','),
-                            {}};
+        Arguments arguments{argv[2], argv[4], split(argv[5], ','), {}, {}};
+        arguments.survival.policy = policy == "compact" ? ShrinkPolicy::compact
+                                    : policy == "spare" ? ShrinkPolicy::spare
+                                                        : ShrinkPolicy::drop_replica;
+        if (const char* const silence = std::getenv("SURVIVOR_SILENCE"))
+          arguments.survival.silence = Deadline::Duration{std::atof(silence)};
         for (int i = 6; i < argc; ++i) {
           const auto parts = split(argv[i], ':');
-          if (parts.at(1) == "stop") arguments.exclude_after = Deadline::Duration{1};
+          if (parts.at(1) == "stop") arguments.survival.exclude_after = Deadline::Duration{1};
           if (std::stoi(parts.at(0)) == self)
             arguments.death = {parts.at(1), parts.at(2), std::stoll(parts.at(3)),
                                std::chrono::microseconds{std::stoll(parts.at(4))}};

@@ -272,6 +272,9 @@ int run(const Arguments& arguments) {
       die();
     }}.detach();
   std::optional<Mesh> mesh{std::in_place, world, std::string_view{arguments.mesh}, options};
+  struct sigaction of_pipes {};
+  ::sigaction(SIGPIPE, nullptr, &of_pipes);
+  require(of_pipes.sa_handler == SIG_IGN, "a message to a dead rank ends this one");
   exchange::KeptTensors kept;
   int losses = 0;
   bool is_lost = false;

@@ -17,6 +17,9 @@ namespace detail {
 template <class D>
 std::type_identity<D> eigen_type(const Eigen::DenseBase<D>&);
 template <class D>
+std::true_type is_of_eigen(const Eigen::EigenBase<D>&);
+std::false_type is_of_eigen(...);
+template <class D>
 std::true_type owns_values(const Eigen::PlainObjectBase<D>&);
 std::false_type owns_values(...);
 /// An expression of Eigen whose values are in memory.
@@ -26,6 +29,12 @@ concept EigenArray = requires(const T& array) {
   requires(T::Flags & Eigen::DirectAccessBit) != 0;
 };
 }  // namespace detail
+
+/// Everything else of Eigen, such as A + B, A.selfadjointView() or A.asDiagonal(), refers to
+/// arrays.
+template <class T>
+  requires(decltype(detail::is_of_eigen(std::declval<const T&>()))::value && !detail::EigenArray<T>)
+inline constexpr bool refers_to_arrays<T> = true;
 
 /// Describes an array of Eigen. Vectors have one axis, and matrices two.
 template <detail::EigenArray T>

@@ -23,12 +23,18 @@ template <class S, std::size_t n, xt::layout_type l, class Tag>
 inline constexpr bool is_xtensor_container<xt::xtensor_container<S, n, l, Tag>> = true;
 template <class T, class S, xt::layout_type l, bool sharable, class Tag>
 inline constexpr bool is_xtensor_container<xt::xfixed_container<T, S, l, sharable, Tag>> = true;
+template <class T>
+concept XtensorArray =
+    xt::is_xexpression<T>::value && xt::has_data_interface<T>::value && xt::has_strides<T>::value;
 }  // namespace detail
 
-/// Describes an expression of xtensor whose values are in memory.
+/// Every other expression, such as `a + b`, is computed from arrays.
 template <class T>
-  requires(xt::is_xexpression<T>::value && xt::has_data_interface<T>::value &&
-           xt::has_strides<T>::value)
+  requires(xt::is_xexpression<T>::value && !detail::XtensorArray<T>)
+inline constexpr bool refers_to_arrays<T> = true;
+
+/// Describes an expression of xtensor whose values are in memory.
+template <detail::XtensorArray T>
 struct MemoryOf<T> {
   /// Containers own their values; adaptors and views do not.
   static constexpr Ownership ownership =

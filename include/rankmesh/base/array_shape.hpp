@@ -14,6 +14,10 @@
 
 namespace rankmesh {
 
+/// The order in which the elements of an array lie in memory. `any` if it has at most one axis
+/// longer than 1, if it has no elements, or if the order is another one.
+enum class ArrayOrder : std::uint8_t { any, row_major, column_major };
+
 /// The length and the stride of each axis of an array, both in elements. The stride of an axis is
 /// the distance in memory of elements that are neighbours along it.
 class RANKMESH_API ArrayShape {
@@ -75,6 +79,8 @@ class RANKMESH_API ArrayShape {
   [[nodiscard]] bool is_row_major() const noexcept;
   /// Returns whether there are no gaps, and the first axis has the smallest stride.
   [[nodiscard]] bool is_column_major() const noexcept;
+  /// Returns the order of the elements, which all members of an operation must have alike.
+  [[nodiscard]] ArrayOrder order() const noexcept;
   /// Returns for example "[3,4] with the strides [8,1]".
   [[nodiscard]] std::string to_string() const;
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 
+#include "rankmesh/base/array_shape.hpp"
 #include "rankmesh/base/data_type.hpp"
 #include "rankmesh/base/operation.hpp"
 #include "rankmesh/base/reduce_op.hpp"
@@ -42,7 +43,7 @@ struct CallDescriptor {
   ///   that a user's reduction combines; in all other calls, Call::bucket
   /// - bits 0 to 15 of a message: the tag
   /// - bits 16 to 47 of a message: the source
-  /// - bits 48 to 63: Call::name_index
+  /// - bits 48 to 63: Call::name_index, whose upper two bits are the order of an array
   std::uint64_t detail = 0;
 
   /// Returns the operation.
@@ -70,7 +71,11 @@ struct CallDescriptor {
   /// Returns the tag of a message.
   [[nodiscard]] int tag() const { return static_cast<int>(detail & 0xffff); }
   /// Returns the name of the group in the call, as an index of Group::names.
-  [[nodiscard]] std::size_t name_index() const { return static_cast<std::size_t>(detail >> 48); }
+  [[nodiscard]] std::size_t name_index() const {
+    return static_cast<std::size_t>(detail >> 48 & 0x3fff);
+  }
+  /// Returns the order of the array that the call moves.
+  [[nodiscard]] ArrayOrder order() const { return static_cast<ArrayOrder>(detail >> 62); }
   /// The number of elements of one block. For a user's reduction, the number of bytes instead. In
   /// v-forms, the members pass different counts. The count of all_to_all_v is the sum of all blocks
   /// that the member sends.
@@ -80,7 +85,15 @@ struct CallDescriptor {
   friend bool operator==(const CallDescriptor&, const CallDescriptor&) = default;
   /// Returns whether the call of another member matches this call.
   [[nodiscard]] bool matches(const CallDescriptor& other) const {
-    return kind == other.kind && detail == other.detail && (count == other.count || has(blocks));
+    return kind == other.kind && (detail == other.detail || differs_in_no_order(other)) &&
+           (count == other.count || has(blocks));
+  }
+
+ private:
+  // Whether only one of two members passes an array; the other one passes flat memory.
+  [[nodiscard]] bool differs_in_no_order(const CallDescriptor& other) const {
+    return (detail ^ other.detail) >> 62 << 62 == (detail ^ other.detail) &&
+           (order() == ArrayOrder::any || other.order() == ArrayOrder::any);
   }
 };
 

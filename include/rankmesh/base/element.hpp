@@ -43,6 +43,12 @@ inline constexpr bool is_complex<std::complex<T>> = true;
 
 }  // namespace detail
 
+/// Whether T is an expression or a view of arrays, such as `a + b`: a copy of its bytes would copy
+/// no values. The headers in rankmesh/adapt/ specialise it for other libraries, and a program may
+/// specialise it for its own types.
+template <class T>
+inline constexpr bool refers_to_arrays = false;
+
 /// The innermost element type of nested arrays: `float` for `float[3][4]` and for
 /// `std::array<std::array<float, 4>, 3>`. For all other types, the type itself.
 template <class T>
@@ -50,16 +56,16 @@ using LeafOf = typename detail::ArrayParts<std::remove_cv_t<T>>::Leaf;
 
 /// A C++ type whose values an operation can copy from rank to rank: any trivially copyable type,
 /// such as a number, a struct, an enumeration, `bool`, `std::complex` or an array of these. The
-/// values of types without a DataType are copied as bytes. Pointers and views (ranges, and classes
-/// with a `data_handle()` such as std::mdspan) are excluded, because what they point to would not
-/// be copied. rankmesh cannot see pointers inside a struct.
+/// values of types without a DataType are copied as bytes. Pointers, views (ranges, and classes
+/// with a `data_handle()` such as std::mdspan) and expressions (refers_to_arrays) are excluded,
+/// because what they refer to would not be copied. rankmesh cannot see pointers inside a struct.
 template <class T>
 concept MovableElement =
-    Element<T> ||
-    (std::is_object_v<T> && std::is_trivially_copyable_v<std::remove_cv_t<T>> &&
-     !std::is_empty_v<LeafOf<T>> && !std::is_pointer_v<LeafOf<T>> &&
-     !std::is_member_pointer_v<LeafOf<T>> && !std::is_null_pointer_v<LeafOf<T>> &&
-     !std::ranges::range<LeafOf<T>> && !requires(const LeafOf<T>& view) { view.data_handle(); });
+    Element<T> || (std::is_object_v<T> && std::is_trivially_copyable_v<std::remove_cv_t<T>> &&
+                   !std::is_empty_v<LeafOf<T>> && !std::is_pointer_v<LeafOf<T>> &&
+                   !std::is_member_pointer_v<LeafOf<T>> && !std::is_null_pointer_v<LeafOf<T>> &&
+                   !refers_to_arrays<LeafOf<T>> && !std::ranges::range<LeafOf<T>> &&
+                   !requires(const LeafOf<T>& view) { view.data_handle(); });
 
 /// A C++ type whose values a ReduceOp can combine: the types with a DataType, `std::complex<float>`
 /// and `std::complex<double>` (sums and averages only), and arrays of these.

@@ -146,7 +146,7 @@ class RANKMESH_API StageExchange {
   void run(std::initializer_list<detail::MoveToRun> moves, StreamRef stream = {}) {
     std::vector<StageMove> all;
     for (const detail::MoveToRun& one : moves) all.push_back(one.move);
-    run(std::span{std::as_const(all)}, stream);
+    run(std::span<const StageMove>{all}, stream);
   }
 
   /// Refuses moves that are not in a list, at compile time.

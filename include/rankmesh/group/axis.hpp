@@ -2,6 +2,7 @@
 // Blocks along any axis of an array.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -12,6 +13,14 @@
 #include "rankmesh/transport/call.hpp"
 
 namespace rankmesh {
+
+namespace detail {
+/// A shape without the number of an axis.
+struct ShapeAlone {
+  template <std::integral... Length>
+  ShapeAlone(Length...);
+};
+}  // namespace detail
 
 /// Describes the axis of an array along which the members' blocks lie; torch and vLLM call it
 /// `dim`. The array is row-major, unless the type of an argument says that it is column-major
@@ -35,6 +44,15 @@ class RANKMESH_API Axis {
   /// Does the same for a list of sizes in braces.
   Axis(std::initializer_list<std::int64_t> shape, std::int64_t axis)
       : Axis{std::span{shape.begin(), shape.size()}, axis} {}
+  // Compilers show these comments.
+  // clang-format off
+  /// @cond  These constructors only refuse calls.
+  Axis(detail::ShapeAlone) = delete;  // write Axis{{rows, columns}, 1}, with the number of the axis
+  template <std::integral... Number>
+    requires(sizeof...(Number) > 1)
+  Axis(Number...) = delete;  // write Axis{{rows, columns}, 1}, with the shape in braces of its own
+  /// @endcond
+  // clang-format on
 
   /// Returns a copy of the call with blocks along this axis.
   /// @param units  The number of elements of the call's buffers that one element of the array

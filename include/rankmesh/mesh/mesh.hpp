@@ -73,6 +73,7 @@ class RANKMESH_API Mesh : public MeshNearMisses {
   /// constructor above apply.
   Mesh(MPI_Comm world, const MeshSpec& mesh, MeshOptions options = {});
   Mesh(std::string_view mesh, MeshOptions options = {}) = delete;  // Mesh{MPI_COMM_WORLD, "tp=8"}
+  Mesh(std::string_view, MPI_Comm, MeshOptions = {}) = delete;     // Mesh{MPI_COMM_WORLD, "tp=8"}
   /// Opens the mesh that the environment variable `RANKMESH` describes. See the constructor for the
   /// rules.
   static Mesh from_environment(MPI_Comm world, MeshOptions options = {});
@@ -258,6 +259,11 @@ class RANKMESH_API Mesh : public MeshNearMisses {
   std::shared_ptr<GroupCoordinator> new_group(Ranks...) {
     return nullptr;
   }
+  /// Refuses what is no list of ranks, at compile time.
+  RANKMESH_REFUSE("the ranks are a list: write new_group({0, 1}), or pass a std::vector<int>")
+  std::shared_ptr<GroupCoordinator> new_group(const detail::NoRanks&, const std::string& = {}) {
+    return nullptr;
+  }
   /// Creates several dynamic groups. Every rank creates its groups in a canonical order that does
   /// not depend on the order of the lists, so overlapping groups cannot deadlock. Collective over
   /// each group; blocks.
@@ -268,6 +274,15 @@ class RANKMESH_API Mesh : public MeshNearMisses {
   std::vector<std::shared_ptr<GroupCoordinator>> new_groups(
       std::initializer_list<std::vector<Rank>> groups) {
     return new_groups(std::span{groups.begin(), groups.size()});
+  }
+  /// Does the same for lists of integers of any type.
+  template <std::ranges::forward_range Lists>
+    requires detail::Integers<std::ranges::range_value_t<Lists>>
+  std::vector<std::shared_ptr<GroupCoordinator>> new_groups(const Lists& groups) {
+    std::vector<std::vector<Rank>> copy;
+    for (const auto& ranks : groups)
+      copy.emplace_back(std::ranges::begin(ranks), std::ranges::end(ranks));
+    return new_groups(std::span<const std::vector<Rank>>{copy});
   }
   /// Closes a dynamic or adopted group. Collective over the members of the group. Waits for all
   /// members, at most for the mesh's timeout.

@@ -2,12 +2,22 @@
 // Refuses the operations of a group on a mesh.
 #pragma once
 
+#include <span>
+#include <type_traits>
+
+#include "rankmesh/base/index.hpp"
 #include "rankmesh/export.hpp"
 #include "rankmesh/group/detail/refuse.hpp"
 
 namespace rankmesh {
 
 namespace detail {
+/// What a wrong new_group() passes as its ranks, for example two iterators in braces.
+struct NoRanks {
+  template <class A, class... B>
+    requires(!std::is_constructible_v<std::span<const Rank>, const A&, const B&...>)
+  NoRanks(const A&, const B&...);
+};
 /// Refuses every call, at compile time, and says how to get a group.
 struct NoOperation {
   template <class... A>

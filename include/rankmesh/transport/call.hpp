@@ -63,7 +63,8 @@ struct Call {
   /// Whether the program used the form with _async, so that Transport::start() gets the call.
   bool is_async = false;
   /// Which of the group's names the program called it by, for messages: families with equal groups
-  /// share the connection. An index.
+  /// share the connection. Bits 0 to 13 are an index. Bits 14 and 15 are the ArrayOrder of the
+  /// program's array, so that the members compare it, too.
   std::uint32_t name_index = 0;
   /// The call of the program, if the coordinator replaced it by this call on scratch memory; else
   /// null. Members compare the calls of the program.

@@ -74,7 +74,9 @@ void write_file(const std::string& path, std::string_view text);
 void make_link(const std::string& root, const std::string& link, const std::string& name);
 /// Makes root/latest the link of make_link(), in one step.
 void set_latest(const std::string& root, const std::string& link);
-/// Removes the link of make_link(), if it is there: then set_latest() can only fail.
-void remove_link(const std::string& root, const std::string& link) noexcept;
+/// Removes the link of make_link(): then set_latest() can only fail. Returns whether it was there.
+bool remove_link(const std::string& root, const std::string& link) noexcept;
+/// Removes a folder with its files, also if other ranks remove it at the same time.
+void remove_folder(const std::string& root, const std::string& name) noexcept;
 
 }  // namespace rankmesh::exchange::detail

@@ -30,10 +30,11 @@ struct AsyncOperation {
   std::function<WaitPoint(const GroupDescription&)> describe;
   StreamRef stream;  ///< The caller's stream, for operations on device memory.
   bool is_on_device = false;
-  bool is_captured = false;  ///< It belongs to a CUDA graph, so nobody can wait for it.
-  bool is_message = false;   ///< A message between two members, on host memory.
-  bool is_receive = false;   ///< A receive on host memory, which can be cancelled.
-  RankInGroup source{};      ///< Of a receive.
+  bool is_captured = false;     ///< It belongs to a CUDA graph, so nobody can wait for it.
+  bool is_message = false;      ///< A message between two members, on host memory.
+  bool is_receive = false;      ///< A receive on host memory, which can be cancelled.
+  bool is_from_itself = false;  ///< A receive that only this rank itself can complete.
+  RankInGroup source{};         ///< Of a receive.
   int tag = 0;
   bool was_cancelled = false;
   bool is_deferred = false;             ///< Its batch has not ended, so it is not issued yet.
@@ -47,7 +48,9 @@ struct AsyncOperation {
   std::shared_ptr<void> kept;           ///< Buffers that were moved into the operation.
   std::function<void()> finish;         ///< What this rank does when the operation has ended.
   RecordedCall recorded;                ///< Until it is complete or has failed.
-  std::string failure;        ///< Why it will never be complete; empty if it has not failed.
+  std::string failure;  ///< Why it will never be complete; empty if it has not failed.
+  /// What the program can do about it.
+  const char* remedy = "the operation failed earlier and will never be complete";
   std::exception_ptr unseen;  ///< The failure, if no wait has thrown it yet.
 
   /// Returns where waits for the operation meet.

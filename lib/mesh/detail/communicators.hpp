@@ -27,12 +27,13 @@ struct GroupCommunicator {
                                                   const ControlPlane& control);
 
 /// Creates a communicator by a function of MPI that would block for ever if a rank died meanwhile.
-/// If this process has a mesh that may survive, the function runs in a thread, which is left behind
-/// when a rank is lost. If MPI allows only one thread, this process then ends with a message.
+/// If the job may go on without ranks, the function runs in a thread, which is left behind when a
+/// rank is lost. If MPI allows only one thread, this process then ends with a message.
 /// @param members  Who creates it, as ranks of the control plane's communicator.
 /// @param create  Must refer to nothing that ends before the process.
 /// @param losses_before  The losses that this process has seen; a later one ends the wait.
 /// @throws LostRanks
+/// @throws TimeoutError if MPI does not return before the deadline of the mesh.
 [[nodiscard]] mpi::Communicator create_bounded(const ControlPlane& control,
                                                std::uint64_t losses_before,
                                                const std::vector<int>& members,

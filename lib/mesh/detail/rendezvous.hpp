@@ -38,6 +38,7 @@ class Rendezvous {
   /// What the members know when they have met. The same on all of them.
   struct MetMembers {
     std::string identity;        ///< Unique in the mesh.
+    std::uint64_t number = 1;    ///< Among the groups of this list.
     SegmentAnnouncement memory;  ///< What the first member has passed.
   };
   /// Waits for the other members. Collective over `members` (ranks of the mesh); blocks. The first

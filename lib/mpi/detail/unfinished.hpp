@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "rankmesh/base/deadline.hpp"
 #include "rankmesh/mpi/native.hpp"
 
 namespace rankmesh::mpi {
@@ -44,11 +45,18 @@ void record_requests(const std::vector<MPI_Request>& requests) noexcept;
 /// end no longer ends the job.
 void record_survivor() noexcept;
 [[nodiscard]] bool is_survivor() noexcept;
+/// Returns whether the launcher lets the job go on when a rank dies, as far as it says so.
+[[nodiscard]] bool may_job_lose_ranks() noexcept;
 /// Records the processes of a mesh that may survive, when it is closed: they still have to come to
 /// MPI_Finalize.
-void record_companions(const std::vector<std::int64_t>& processes) noexcept;
+/// @param processes  Those of this node.
+/// @param timeout  Of the mesh. Nobody sees the ends of processes on other nodes any more.
+void record_companions(const std::vector<std::int64_t>& processes,
+                       rankmesh::Deadline::Duration timeout) noexcept;
 /// Returns whether one of them has ended.
 [[nodiscard]] bool has_companion_ended() noexcept;
+/// Returns until when this process waits for them at its end, from now on.
+[[nodiscard]] rankmesh::Deadline deadline_of_companions() noexcept;
 /// Sets what a process that is_survivor() does before its end. It may record losses.
 void on_end_of_survivor(void (*action)()) noexcept;
 /// Does it, once.

@@ -20,6 +20,8 @@ namespace rankmesh::record::detail {
 /// (dp=1,tp=1)`, `ranks 3 (dp=1,tp=1) and 4 (dp=2,tp=0)`, `ranks 0-7,9 (9 ranks)`.
 [[nodiscard]] std::string name_ranks(const Job& job, std::span<const std::size_t> nodes);
 
+/// Returns the name of a call, for example `tp.all_reduce`.
+[[nodiscard]] std::string name_of_call(const Record& record, const Call& call);
 /// Returns the name and the number of a collective, for example `tp.all_reduce, call 7`. For a
 /// message, the text is the same as that of record::to_string().
 [[nodiscard]] std::string short_call_text(const Record& record, const Call& call);

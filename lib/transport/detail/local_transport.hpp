@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 
+#include "rankmesh/base/error.hpp"
 #include "routed_transport.hpp"
 
 namespace rankmesh {
@@ -23,6 +25,9 @@ struct LocalCopy {
 };
 /// Returns the copy that carries out a call in a group of one rank.
 [[nodiscard]] LocalCopy local_copy(const Call& call);
+
+/// Returns the error of a receive from the caller itself whose message was not sent.
+[[nodiscard]] UsageError never_sent(const std::string& activity);
 
 /// Carries the operations of groups of one rank, and the messages of a member to itself in any
 /// group. Each operation is a copy. A send never waits for its receive. Host memory only.

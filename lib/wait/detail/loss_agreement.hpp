@@ -68,7 +68,7 @@ class RANKMESH_API LossAgreement {
   };
 
   struct LossMessage {
-    /// A `doubt` is no part of the agreement; see LossLink::doubt().
+    /// `doubt` and `left` are no part of the agreement; see LossLink.
     enum class MessageKind : std::uint8_t {
       report,
       prepare,
@@ -76,7 +76,8 @@ class RANKMESH_API LossAgreement {
       accept,
       accepted,
       decision,
-      doubt
+      doubt,
+      left
     };
     MessageKind kind = MessageKind::report;
     std::uint32_t generation = 1;

@@ -49,6 +49,8 @@ class LossPort {
  private:
   void run();
   void receive_all();
+  void receive_refusals();
+  [[nodiscard]] LossLink* link_of(std::span<const std::byte> bytes) const;
 
   int socket_ = -1;
   in_port_t port_ = 0;
@@ -66,6 +68,9 @@ class LossPort {
 /// Thread safety: any thread may call any function.
 class LossLink {
  public:
+  /// Nanoseconds between two calls of advance() that have something to do.
+  static constexpr std::int64_t tick = 10'000'000;
+
   struct LinkFacts {
     std::uint64_t key = 0;  ///< Of the mesh.
     std::uint32_t self = 0;
@@ -110,6 +115,8 @@ class LossLink {
   // Called by the port.
   [[nodiscard]] std::uint64_t key() const { return facts_.key; }
   void receive(std::span<const std::byte> bytes, const sockaddr_in& source);
+  /// The host of this address says that no process receives there.
+  void refuse(const sockaddr_in& address);
   /// Returns whether something is under way, so that it must be called again soon.
   bool advance(std::int64_t now);
 
@@ -136,10 +143,14 @@ class LossLink {
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   LossAgreement agreement_;
-  std::vector<std::optional<sockaddr_in>> known_;  // where each rank has sent from
-  std::vector<Neighbour> neighbours_;              // the nodes that watch each other
-  std::size_t place_ = 0;                          // of this rank on its node
-  std::size_t decisions_ = ~std::size_t{0};        // for which the neighbours were found
+  struct LinkPeer {
+    std::optional<sockaddr_in> address{};  // where it has sent from
+    bool has_left = false;                 // the mesh, without a failure
+  };
+  std::vector<LinkPeer> peers_;              // of each rank
+  std::vector<Neighbour> neighbours_;        // the nodes that watch each other
+  std::size_t place_ = 0;                    // of this rank on its node
+  std::size_t decisions_ = ~std::size_t{0};  // for which the neighbours were found
   std::size_t beat_ = 0;
   std::int64_t last_ = 0, next_tick_ = 0, next_hello_ = 0;
 };

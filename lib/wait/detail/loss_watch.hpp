@@ -91,6 +91,8 @@ class RANKMESH_API LossWatch : public std::enable_shared_from_this<LossWatch> {
   /// Returns the last round. Blocks until it has settled.
   [[nodiscard]] Loss decide() const;
 
+  /// An exception destroys the mesh on this rank. Tells the other nodes; this node sees it.
+  void fail();
   /// The members have closed the mesh. Tells the spare ranks, and waits for their answers, at most
   /// as long as a node may be silent. Leaves the mesh.
   void close();

@@ -26,6 +26,11 @@ enum class Colour { red, green };
 struct Field {  // of another library
   std::vector<float> cells;
 };
+struct Sum {  // of two arrays of another library
+  const float *a, *b;
+};
+template <>
+inline constexpr bool rankmesh::refers_to_arrays<Sum> = true;
 struct FieldView {
   float* data_handle() const;
   int size;
@@ -50,7 +55,7 @@ void use(Mesh& mesh, std::vector<float> values, const std::vector<float>& consta
   tp.reduce_scatter_v(values, values, Blocks::even(4, tp));
   Mesh other{MPI_COMM_WORLD, "tp=2", {.deadline = std::chrono::seconds{5}}};
   tp.send_recv(values, values, next, prev);
-  tp.broadcast(values, tp.ranks().index_of(Rank{0}).value());
+  tp.broadcast(values, *tp.ranks().index_of(Rank{0}));
   double loss = 1;
   tp.all_reduce(loss);
   const auto scanned = tp.scan(std::vector<float>(4));
@@ -58,6 +63,10 @@ void use(Mesh& mesh, std::vector<float> values, const std::vector<float>& consta
   tp.all_reduce_async(loss).wait();
   static_cast<void>(tp.all_reduce(constant.front()));
   static_cast<void>(mesh.new_group({0, 1}));
+  static_cast<void>(mesh.new_group(std::vector<int>{0, 1}, "pair"));
+  static_cast<void>(mesh.new_groups(std::vector<std::vector<int>>{{0, 1}, {2}}));
+  tp.all_gather(values, values, Axis{{2, 2}, 1});
+  tp.all_gather(values, values, {{4}, 0});
   rankmesh::exchange::Bucket bucket{tp};
   bucket.add(std::span{values.data(), 4});
   bucket.add(constant, values);
@@ -150,11 +159,11 @@ void use(Mesh& mesh, std::vector<float> values, const std::vector<float>& consta
 #if CASE == 14
   tp.all_gather(values, device);
 #endif
-// case 15: a rank of the world as the root: write group.ranks\(\).index_of\(rank\)
+// case 15: a rank of the world as the root: write \*group.ranks\(\).index_of\(rank\)
 #if CASE == 15
   tp.broadcast(values, mesh.rank());
 #endif
-// case 16: a rank of the world as the other member: write group.ranks\(\).index_of\(rank\)
+// case 16: a rank of the world as the other member: write \*group.ranks\(\).index_of\(rank\)
 #if CASE == 16
   tp.send(values, tp.next_rank());
 #endif
@@ -391,6 +400,40 @@ void use(Mesh& mesh, std::vector<float> values, const std::vector<float>& consta
 // case 94: no output of all_gather: a list in braces is no output
 #if CASE == 94
   tp.all_gather(values, {});
+#endif
+// case 140: a rank that may be none: write \*group.ranks\(\).index_of\(rank\)
+#if CASE == 140
+  tp.broadcast(values, tp.ranks().index_of(Rank{0}));
+#endif
+// case 141: an expression: evaluate it first
+#if CASE == 141
+  Sum sum{};
+  tp.broadcast(sum, 0);
+#endif
+// case 142: a sum of expressions: evaluate it first
+#if CASE == 142
+  tp.all_reduce(Sum{});
+#endif
+// case 143: an axis without its number: write Axis\{\{rows, columns\}, 1\}
+#if CASE == 143
+  tp.all_gather(values, values, Axis{{2, 2}});
+#endif
+// case 144: an axis without inner braces: write Axis\{\{rows, columns\}, 1\}
+#if CASE == 144
+  tp.all_gather(values, values, Axis{2, 2, 1});
+#endif
+// case 145: a mesh before its communicator: Mesh\{MPI_COMM_WORLD, "tp=8"\}
+#if CASE == 145
+  Mesh other{"tp=8", MPI_COMM_WORLD};
+#endif
+// case 146: iterators for ranks: pass a std::vector<int>
+#if CASE == 146
+  std::vector<int> ranks{0, 1};
+  static_cast<void>(mesh.new_group({ranks.begin(), ranks.end()}, "pair"));
+#endif
+// case 147: texts for ranks: write new_group\(\{0, 1\}\)
+#if CASE == 147
+  static_cast<void>(mesh.new_group({"0", "1"}));
 #endif
 // case 110: an array of another library: include its header of rankmesh/adapt/
 #if CASE == 110

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <ranges>
 #include <string_view>
 #include <tuple>
@@ -64,9 +65,11 @@ enum class Miss : std::uint8_t {
   pointer,
   smart_pointer,
   world_rank,
+  rank_or_nothing,
   packed_bits,
   not_contiguous,
   not_described,
+  expression,
   not_copyable,
   not_reducible,
   slice,
@@ -154,6 +157,7 @@ using At = std::tuple_element_t<k, std::tuple<A..., Absent, Absent, Absent, Abse
 template <Called called, class First>
 consteval Miss miss_of_values(std::size_t buffers) {
   if constexpr (is_packed_bits<Plain<First>>) return Miss::packed_bits;
+  if constexpr (refers_to_arrays<Plain<First>>) return Miss::expression;
   if constexpr (AnyRange<First> && !std::ranges::contiguous_range<Plain<First>>)
     return Miss::not_contiguous;
   if constexpr (AnyRange<First> && !Memory<First>) return Miss::not_copyable;
@@ -193,6 +197,7 @@ consteval Miss miss_of() {
   if (DataPointer<First> || NumberPointer<Second>) return Miss::pointer;
   if (is_smart_pointer<Plain<First>>) return Miss::smart_pointer;
   if ((std::is_same_v<Plain<A>, Rank> || ...)) return Miss::world_rank;
+  if ((std::is_same_v<Plain<A>, std::optional<RankInGroup>> || ...)) return Miss::rank_or_nothing;
   if (called.has_counts && (std::is_same_v<Plain<A>, Slice> || ...)) return Miss::slice;
   if ((std::is_same_v<std::decay_t<A>, const char*> || ...)) return Miss::usage;
   if constexpr (sizeof...(A) > 1) {

@@ -2,6 +2,7 @@
 // The base of the classes that declare the forms of one operation.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <type_traits>
 #include <utility>
@@ -119,7 +120,7 @@ class OperationForms {
   template <class In, class Out>
   void describe(Call& call, In& in, Out& out, const Axis* axis = nullptr) {
     call.operation = operation;
-    call.name_index = issuer().name_index();
+    call.name_index = name_and_order(in, out);
     if constexpr (facts_of(operation).in != Extent::none) assign(call.in, buffer_of(in));
     if constexpr (facts_of(operation).out != Extent::none) assign(call.out, buffer_of(out));
     check_axes(call, in, out, axis);
@@ -134,6 +135,24 @@ class OperationForms {
     if constexpr ((HasShape<In> || HasShape<Out>)&&facts_of(operation).in != Extent::none &&
                   facts_of(operation).out != Extent::none && operation != Operation::send_recv)
       issuer().require_same_axes(call, shape_of(in), shape_of(out), axis != nullptr);
+  }
+  // Returns Call::name_index. The order is that of the buffer that every member has. Those of
+  // messages are not compared.
+  template <class In, class Out>
+  std::uint32_t name_and_order(In& in, Out& out) {
+    const std::uint32_t name = issuer().name_index();
+    const auto with_order = [name]<class M>(M& memory) {
+      if constexpr (HasShape<M>)
+        return name | static_cast<std::uint32_t>(DescriptionOf<M>::shape(memory).order()) << 14;
+      else
+        return name;
+    };
+    if constexpr (is_point_to_point(operation))
+      return name;
+    else if constexpr (counts_output(operation))
+      return with_order(out);
+    else
+      return with_order(in);
   }
   // Returns the shape of an array, or for other memory one without axes.
   template <class M>
@@ -166,7 +185,7 @@ class OperationForms {
                     .out = calls::bytes_of(out),
                     .user = &reduction,
                     .root = root,
-                    .name_index = issuer().name_index()};
+                    .name_index = name_and_order(in, out)};
     check_axes(call, in, out, nullptr);
     return call;
   }

@@ -33,8 +33,11 @@ AnyResult refuse() {
                 "a smart pointer does not say how many elements there are: write "
                 "std::span{pointer.get(), n}, or *pointer");
   static_assert(miss != Miss::world_rank,
-                "a rank of the world is no rank in the group: write group.ranks().index_of(rank), "
-                "or the number in the group");
+                "a rank of the world is no rank in the group: write "
+                "*group.ranks().index_of(rank), or the number in the group");
+  static_assert(miss != Miss::rank_or_nothing,
+                "a rank may be outside the group, so this is a std::optional: write "
+                "*group.ranks().index_of(rank)");
   static_assert(
       miss != Miss::packed_bits,
       "std::vector<bool> packs its values into bits: use std::vector<char> or std::array<bool, n>");
@@ -43,6 +46,9 @@ AnyResult refuse() {
   static_assert(miss != Miss::not_described,
                 "this type is not described: include its header of rankmesh/adapt/, specialise "
                 "rankmesh::MemoryOf, or pass std::span{pointer, n}");
+  static_assert(miss != Miss::expression,
+                "an expression or a view has no values of its own in memory: evaluate it first, as "
+                "in Eigen::MatrixXd sum = a + b, or xt::eval(a + b)");
   static_assert(miss != Miss::not_copyable,
                 "the elements must be trivially copyable: flatten them into one std::vector, or "
                 "use rankmesh::exchange::all_gather_objects and its kin");
