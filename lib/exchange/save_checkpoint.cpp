@@ -7,6 +7,7 @@
 
 #include "detail/checkpoint_files.hpp"
 #include "detail/checkpoint_steps.hpp"
+#include "group/detail/mesh_runtime.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/group/detail/group_access.hpp"
 #include "rankmesh/wait/mpi_memory.hpp"
@@ -159,10 +160,12 @@ class Saving {
     });
   }
 
-  // Whoever has removed the link knows that it was not renamed and will not be.
+  // Whoever has removed the link knows that it was not renamed and will not be. In a mesh that may
+  // survive, the folder stays: an excluded rank may come here when the others have saved again.
   void give_up() const noexcept {
-    if (detail::remove_link(root_, link()) || !may_be_published_)
-      detail::remove_folder(root_, name_);
+    const bool is_unpublished = detail::remove_link(root_, link()) || !may_be_published_;
+    const auto& mesh = *rankmesh::detail::GroupAccess::runtime(group_).control;
+    if (is_unpublished && mesh.losses == nullptr) detail::remove_folder(root_, name_);
   }
 
   [[nodiscard]] std::string link() const { return "latest.new-" + name_; }

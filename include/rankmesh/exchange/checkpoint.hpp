@@ -50,7 +50,7 @@ struct StoredTensor {
 /// @param name  The name of the new folder, for example `step-1000`.
 /// @throws UsageError if a name is empty or occurs twice, or if a source does not fit its place.
 /// @throws FileError on the rank that cannot write a file, for example because the disk is full.
-/// The incomplete folder is removed; `latest` is unchanged.
+/// The incomplete folder is removed, except in a mesh that may survive; `latest` is unchanged.
 /// @throws MismatchError on the other ranks if one rank fails, and on all ranks if they pass
 /// different names, places or options.
 RANKMESH_API void save_checkpoint(GroupCoordinator& group, const std::string& root,
