@@ -14,8 +14,9 @@ namespace rankmesh::detail {
 RANKMESH_PRIVATE_API std::string excerpt(std::string_view text, std::size_t position) {
   constexpr std::size_t before = 24;
   constexpr std::size_t after = 32;
-  const std::size_t begin = position > before ? position - before : 0;
-  const std::size_t end = std::min(text.size(), position + after);
+  constexpr std::size_t dots = 3;  // they would be longer than a shorter part
+  const std::size_t begin = position > before + dots ? position - before : 0;
+  const std::size_t end = position + after + dots < text.size() ? position + after : text.size();
   std::string result = begin > 0 ? "..." : "";
   for (const char c : text.substr(std::min(begin, text.size()), end > begin ? end - begin : 0))
     result += c >= ' ' && c <= '~' ? c : '?';

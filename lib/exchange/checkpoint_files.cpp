@@ -21,10 +21,12 @@ namespace rankmesh::exchange::detail {
 namespace {
 
 [[noreturn]] void throw_errno(std::string_view what, const std::string& path, int error) {
+  const bool is_full = error == ENOSPC || error == EFBIG || error == EDQUOT;
   throw FileError{
       fmt::format("cannot {} {}: {}", what, path, std::generic_category().message(error)),
-      error == ENOSPC || error == EFBIG || error == EDQUOT ? "free some space, or write elsewhere"
-                                                           : "check the path and its permissions"};
+      is_full           ? "free some space, or write elsewhere"
+      : error == EEXIST ? "save under another name"
+                        : "check the path and its permissions"};
 }
 
 // Writes the entries of a folder to disk.

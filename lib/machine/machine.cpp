@@ -156,7 +156,8 @@ Machine Machine::first_slots(std::int64_t slots) const {
   if (slots > slots_)
     throw SpecError{fmt::format("the machine has {}, but the mesh needs {}",
                                 detail::count_text(slots_, "slot"), slots),
-                    "add nodes to the machine, or use a smaller mesh"};
+                    "add nodes to the machine, or slots to its nodes (--ranks-per-node), or use a "
+                    "smaller mesh"};
   if (slots == slots_) return *this;
   std::vector<MachineLevel> levels = levels_;
   for (MachineLevel& level : levels)

@@ -85,6 +85,12 @@ std::optional<MachineFormat> machine_format(std::string_view name) {
   return static_cast<MachineFormat>(found - formats.begin() + 1);
 }
 
+std::vector<std::string> machine_format_names() {
+  std::vector<std::string> names;
+  for (const FormatReader& format : formats) names.emplace_back(format.name);
+  return names;
+}
+
 void MachineReader::read(std::string_view text, std::string_view origin, MachineFormat format) {
   if (text.size() > detail::most_machine_characters)
     throw SpecError{fmt::format("{}: the text has more than {} characters", origin,

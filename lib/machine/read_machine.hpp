@@ -41,6 +41,8 @@ enum class MachineFormat : std::uint8_t {
 
 /// Returns the format with this name, for example `slurm-conf`, or nothing if there is none.
 [[nodiscard]] std::optional<MachineFormat> machine_format(std::string_view name);
+/// Returns the names of all formats.
+[[nodiscard]] std::vector<std::string> machine_format_names();
 
 /// Combines descriptions into a machine. There may be at most one list of hosts (hostfile,
 /// slurm_job), one network between hosts (slurm_conf, slurm_yaml, topograph), and one topology of a

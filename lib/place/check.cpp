@@ -80,14 +80,14 @@ Visits visits_of(const RankSet& ranks, const Machine& machine, std::size_t level
   return visits;
 }
 
-// "3 of 8 groups: 0-2"
+// "3 of 8: numbers 0-2"
 std::string groups_text(const LevelSpread& spread, std::int64_t groups) {
   std::string ranges;
   for (const auto& [first, last] : spread.split_groups)
     ranges +=
         fmt::format("{}{}", ranges.empty() ? "" : ",",
                     first == last ? fmt::format("{}", first) : fmt::format("{}-{}", first, last));
-  return fmt::format("{} of {}: {}", spread.split, groups, ranges);
+  return fmt::format("{} of {}: numbers {}", spread.split, groups, ranges);
 }
 
 bool is_bound_to_domain(FamilyRole role) {
@@ -112,8 +112,8 @@ void check_domain(const GroupFamily& family, const Machine& machine,
          .what = fmt::format("the groups of '{}' have {} ranks, but a {} has {}", family.name(),
                              family.group_size(), unit, machine.largest(level)),
          .why = why,
-         .fix = fmt::format("use {} = {} or less, or larger domains", family.name(),
-                            machine.largest(level))});
+         .fix = fmt::format("use {} = {} or less, or larger {}", family.name(),
+                            machine.largest(level), plural(unit))});
   else
     add_finding(findings, "leaves-domain",
                 {.name = family.name(),
@@ -231,7 +231,8 @@ void check_nodes(const Machine& machine, Findings& findings) {
         {.what = fmt::format("the ranks of {} are not consecutive", machine.unit_name(node, 0)),
          .why = "the mesh assumes that each node hosts consecutive ranks",
          .fix = "let the launcher fill one node after the other (Open MPI: --map-by slot, Slurm: "
-                "--distribution=block)"});
+                "--distribution=block); if the ranks follow a file of `meshinfo emit`, keep it and "
+                "silence this rule"});
 }
 
 // A mesh that permutes its ranks should not visit a node several times.

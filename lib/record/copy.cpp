@@ -120,8 +120,8 @@ void copy_header(const File& file, std::span<std::byte> bytes) {
     file.read(after, rare_begin);
     if (before == after) return;
   }
-  for (const std::size_t text : {offsetof(Header, wait), offsetof(Header, reason)})
-    std::ranges::fill(header.subspan(text, sizeof(PublishedText)), std::byte{});
+  std::ranges::fill(header.subspan(offsetof(Header, wait), sizeof(Header::wait)), std::byte{});
+  std::ranges::fill(header.subspan(offsetof(Header, reason), sizeof(Header::reason)), std::byte{});
 }
 
 }  // namespace

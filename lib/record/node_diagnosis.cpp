@@ -80,8 +80,8 @@ std::string diagnose_node(const Recorder& own, const std::vector<std::int64_t>& 
     }
     std::string text = cut(fmt::format("{}", fmt::join(sentences, " ")));
     if (const std::string& folder = own.folder(); !folder.empty())
-      text += fmt::format("{}the records of all ranks are in {}: meshinfo trace {}",
-                          text.empty() ? "" : " ", folder, folder);
+      text += fmt::format("{} records of all ranks are in {}: meshinfo trace {}",
+                          text.empty() ? "the" : " The", folder, folder);
     return text.empty() ? "" : std::string{diagnosis_mark} + text;
   } catch (const std::exception&) {
     return "";  // the error is more important

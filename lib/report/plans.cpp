@@ -209,7 +209,7 @@ void add_text(const PlanDiff& difference, const std::string& a, const std::strin
   std::vector<std::string> same;
   for (const NameDiff& name : difference.names)
     if (name.change == NameChange::same) same.push_back(name.name);
-  document.add(same.empty() ? "  no name is the same in both\n"
+  document.add(same.empty() ? "  no name has the same groups in both\n"
                             : fmt::format("  the same in both: {}\n", fmt::join(same, ", ")));
   document.add(difference.changed_ranks
                    ? fmt::format("  {} of {} ranks change groups of a name that both have\n",

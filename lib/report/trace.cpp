@@ -14,6 +14,7 @@
 #include <fmt/ranges.h>
 
 #include "rankmesh/record/find.hpp"
+#include "report/detail/box_layout.hpp"
 #include "report/reports.hpp"
 
 namespace rankmesh::report {
@@ -28,6 +29,8 @@ using Records = std::span<const Record>;
 constexpr std::size_t most_single_ranks = 16;
 constexpr std::size_t most_lines = 100;
 constexpr std::size_t line_width = 100;
+// The error of a rank may name many ranks. The findings and JSON have the whole text.
+constexpr std::size_t widest_cell = 120;
 
 std::optional<record::Time> age_of(const Record& record, const RankActivity& rank) {
   return rank.since ? std::optional{record.read_at - *rank.since} : std::nullopt;
@@ -64,7 +67,7 @@ Table table_of_ranks(Records records, const Diagnosis& diagnosis) {
     const Record& record = records[rank.record];
     const auto age = age_of(record, rank);
     table.rows.push_back({rank.rank.value(), record.coordinates, record.host, record.process_id,
-                          to_string(record.process), rank.text,
+                          to_string(record.process), detail::shortened(rank.text, widest_cell),
                           age ? record::duration_text(*age) : std::string{}});
     if (have_lines(records)) table.rows.back().push_back(lines_text(record));
   }
@@ -107,7 +110,7 @@ Table table_of_lines(Records records, const Diagnosis& diagnosis) {
     table.rows.push_back(
         {Ranks{RankSet::of(line.ranks)}, line.ranks.size(),
          line.hosts.size() == 1 ? *line.hosts.begin() : fmt::format("{} hosts", line.hosts.size()),
-         to_string(line.process), line.text, ages_text(line.ages)});
+         to_string(line.process), detail::shortened(line.text, widest_cell), ages_text(line.ages)});
     if (have_lines(records)) table.rows.back().push_back(line.last_lines);
   }
   return table;

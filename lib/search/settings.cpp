@@ -66,7 +66,7 @@ std::optional<double> read_measured(const detail::TomlReader& reader, const char
   if (node == nullptr) return {};
   const auto value = node->value<double>();
   if (!value || !(*value > 0) || !std::isfinite(*value))
-    reader.refuse(*node, fmt::format("'{}' is no positive number", key),
+    reader.refuse(reader.line(key), fmt::format("'{}' is no positive number", key),
                   fmt::format("write {} = 12.5, as measured", key));
   return value;
 }

@@ -110,7 +110,7 @@ DeviceFigures parse_device(std::string_view text, std::string_view origin) {
                                 key));
     const auto value = node->value<double>();
     if (!value || !(*value >= 0) || !std::isfinite(*value) || (*value == 0 && key != "flops_fp8"))
-      reader.refuse(*node, fmt::format("'{}' is no positive number", key),
+      reader.refuse(reader.line(key), fmt::format("'{}' is no positive number", key),
                     fmt::format("write {} = 80e9", key));
     *field = *value;
   }

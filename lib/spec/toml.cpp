@@ -128,7 +128,7 @@ class MeshFileReader {
         {}, mesh_string(root_), {}, root_.number("rank_offset", 0).value_or(0), root_.line("mesh")};
     if (const toml::node* order = root_.find("rank_order")) {
       if (root_.find("rank_offset") != nullptr)
-        root_.refuse(*order, "'rank_order' and 'rank_offset' cannot be combined",
+        root_.refuse(root_.line("rank_order"), "'rank_order' and 'rank_offset' cannot be combined",
                      "remove one of them");
       grid.ranks = root_.ranks("rank_order", *order, max_listed);
     }

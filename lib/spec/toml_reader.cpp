@@ -2,6 +2,8 @@
 #include "detail/toml_reader.hpp"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -14,70 +16,132 @@
 namespace rankmesh::detail {
 namespace {
 
-// The objects and lists of JSON as the tables and arrays of TOML. Their lines are not known.
-class JsonReader {
- public:
-  using Json = nlohmann::json;
+// Characters, and the line of the one that is read next.
+struct Counted {
+  using iterator_category = std::input_iterator_tag;
+  using value_type = char;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const char*;
+  using reference = const char&;
 
+  const char* at;
+  std::int64_t* line;
+
+  const char& operator*() const { return *at; }
+  Counted& operator++() {
+    *line += *at++ == '\n';
+    return *this;
+  }
+  bool operator==(const Counted& other) const { return at == other.at; }
+  bool operator!=(const Counted& other) const { return at != other.at; }
+};
+
+// The objects and lists of JSON as the tables and arrays of TOML. The keys have lines, the values
+// have none. The functions have the names that the parser calls.
+class JsonReader : public nlohmann::json_sax<nlohmann::json> {
+ public:
   explicit JsonReader(std::string_view origin) : origin_{origin} {}
 
-  [[nodiscard]] toml::table table_of(const Json& object, int depth = 0) const {
-    if (depth > most_depth)
-      refuse("values are nested too deeply", "write tables, lists and values");
-    toml::table table;
-    for (const auto& [key, value] : object.items())
-      add(value, key, depth, [&table, &key = key](auto&& v) { table.insert(key, std::move(v)); });
-    return table;
+  [[nodiscard]] toml::table read(std::string_view text) {
+    const Counted begin{text.data(), &line_}, end{text.data() + text.size(), &line_};
+    const bool is_read = nlohmann::json::sax_parse(begin, end, this);
+    if (!is_read || open_.empty() || !open_.front().is_object) refuse_text();
+    return std::move(open_.front().table);
   }
-  [[noreturn]] void refuse(std::string_view reason, std::string_view hint) const {
-    throw SpecError{fmt::format("{}: {}", origin_, reason), std::string{hint}};
+
+  bool null() override {
+    refuse(fmt::format("'{:.40}' has no value", open_.empty() ? "" : open_.back().key),
+           "leave it out, or write a value");
+  }
+  bool boolean(bool value) override { return add(value); }
+  bool number_integer(std::int64_t value) override { return add(value); }
+  bool number_unsigned(std::uint64_t value) override {
+    return value <= INT64_MAX ? add(static_cast<std::int64_t>(value))
+                              : add(static_cast<double>(value));
+  }
+  bool number_float(double value, const std::string& /*text*/) override { return add(value); }
+  bool string(std::string& value) override { return add(std::move(value)); }
+  bool binary(nlohmann::json::binary_t& /*value*/) override { return false; }
+  bool key(std::string& key) override {
+    open_.back().key = key;
+    open_.back().line = line_;
+    return true;
+  }
+  bool start_object(std::size_t /*count*/) override { return open({.is_object = true}); }
+  bool start_array(std::size_t /*count*/) override {
+    if (open_.empty()) return false;
+    return open({.key = open_.back().key, .line = open_.back().line});
+  }
+  bool end_object() override {
+    return close([&](Open& closed) { return add(std::move(closed.table)); });
+  }
+  bool end_array() override {
+    return close([&](Open& closed) { return add(std::move(closed.array)); });
+  }
+  bool parse_error(std::size_t /*position*/, const std::string& /*token*/,
+                   const nlohmann::json::exception& /*error*/) override {
+    refuse_text();
   }
 
  private:
-  static constexpr int most_depth = 16;
+  static constexpr std::size_t most_depth = 16;
 
-  [[nodiscard]] toml::array array_of(const Json& list, std::string_view key, int depth) const {
-    if (depth > most_depth)
+  // An object or a list that is not closed yet, and its latest key. Those of a list are those of
+  // the list itself.
+  struct Open {
+    bool is_object = false;
+    std::string key{};
+    std::int64_t line = 0;
+    toml::table table{};
+    toml::array array{};
+  };
+
+  bool open(Open&& next) {
+    if (open_.size() > most_depth)
       refuse("values are nested too deeply", "write tables, lists and values");
-    toml::array array;
-    for (const Json& value : list)
-      add(value, key, depth, [&array](auto&& v) { array.push_back(std::move(v)); });
-    return array;
+    open_.push_back(std::move(next));
+    return true;
   }
   template <class Add>
-  void add(const Json& value, std::string_view key, int depth, const Add& to) const {
-    if (value.is_object())
-      to(table_of(value, depth + 1));
-    else if (value.is_array())
-      to(array_of(value, key, depth + 1));
-    else if (value.is_string())
-      to(value.get<std::string>());
-    else if (value.is_boolean())
-      to(value.get<bool>());
-    else if (value.is_number_integer() &&
-             (!value.is_number_unsigned() || value.get<std::uint64_t>() <= INT64_MAX))
-      to(value.get<std::int64_t>());
-    else if (value.is_number())
-      to(value.get<double>());
-    else
-      refuse(fmt::format("'{:.40}' has no value", key), "leave it out, or write a value");
+  bool close(const Add& to) {
+    if (open_.size() == 1) return true;  // the whole text
+    Open closed = std::move(open_.back());
+    open_.pop_back();
+    return to(closed);
+  }
+  template <class Value>
+  bool add(Value&& value) {
+    if (open_.empty()) return false;
+    Open& in = open_.back();
+    if (!in.is_object) {
+      in.array.push_back(std::forward<Value>(value));
+      return true;
+    }
+    toml::source_region where{};
+    where.begin.line = where.end.line = static_cast<toml::source_index>(in.line);
+    in.table.insert_or_assign(toml::key{in.key, std::move(where)}, std::forward<Value>(value));
+    return true;
+  }
+  [[noreturn]] void refuse(std::string_view reason, std::string_view hint) const {
+    throw SpecError{fmt::format("{}: {}", place_of(origin_, line_), reason), std::string{hint}};
+  }
+  [[noreturn]] void refuse_text() const {
+    refuse("the text is no object of JSON",
+           "begin and end it with braces, and check its quotes and commas");
   }
 
   std::string_view origin_;
+  std::int64_t line_ = 1;
+  std::vector<Open> open_{};
 };
 
 }  // namespace
 
 // No TOML begins with a brace.
 RANKMESH_PRIVATE_API toml::table parse_toml(std::string_view text, std::string_view origin) {
-  if (const auto begin = text.find_first_not_of(" \t\r\n");
-      begin != std::string_view::npos && text[begin] == '{') {
-    const JsonReader reader{origin};
-    const JsonReader::Json object = JsonReader::Json::parse(text, nullptr, false);
-    if (object.is_discarded())
-      reader.refuse("the text is no JSON", "check its braces, quotes and commas");
-    return reader.table_of(object);
-  }
+  const auto begin = text.find_first_not_of(" \t\r\n");
+  if (origin.ends_with(".json") || (begin != text.npos && text[begin] == '{'))
+    return JsonReader{origin}.read(text);
   try {
     return toml::parse(text);
   } catch (const toml::parse_error& error) {
@@ -88,8 +152,8 @@ RANKMESH_PRIVATE_API toml::table parse_toml(std::string_view text, std::string_v
 }
 
 RANKMESH_PRIVATE_API std::int64_t TomlReader::line(std::string_view key) const {
-  const toml::node* node = table_.get(key);
-  return node == nullptr ? 0 : node->source().begin.line;
+  const auto found = table_.find(key);
+  return found == table_.end() ? 0 : found->first.source().begin.line;
 }
 
 std::vector<TomlReader::TomlEntry> TomlReader::entries() const {
@@ -115,7 +179,7 @@ RANKMESH_PRIVATE_API std::string TomlReader::text(std::string_view key) const {
   if (node == nullptr) return {};
   const auto value = node->value_exact<std::string>();
   if (!value)
-    refuse(*node, fmt::format("'{}' must be a string", key),
+    refuse(line(key), fmt::format("'{}' must be a string", key),
            fmt::format("write {} = \"...\"", key));
   return *value;
 }
@@ -126,12 +190,12 @@ RANKMESH_PRIVATE_API std::vector<std::string> TomlReader::texts(std::string_view
   if (node == nullptr) return result;
   const toml::array* array = node->as_array();
   if (array == nullptr)
-    refuse(*node, fmt::format("'{}' must be a list of strings", key),
+    refuse(line(key), fmt::format("'{}' must be a list of strings", key),
            fmt::format("write {} = [\"...\"]", key));
   for (const toml::node& element : *array) {
     const auto value = element.value_exact<std::string>();
     if (!value)
-      refuse(element, fmt::format("'{}' must contain strings only", key),
+      refuse(line_of(key, element), fmt::format("'{}' must contain strings only", key),
              "put every element in quotes");
     result.push_back(*value);
   }
@@ -143,7 +207,7 @@ RANKMESH_PRIVATE_API bool TomlReader::flag(std::string_view key, bool otherwise)
   if (node == nullptr) return otherwise;
   const auto value = node->value_exact<bool>();
   if (!value)
-    refuse(*node, fmt::format("'{}' must be true or false", key),
+    refuse(line(key), fmt::format("'{}' must be true or false", key),
            fmt::format("write {} = true", key));
   return *value;
 }
@@ -155,7 +219,7 @@ RANKMESH_PRIVATE_API std::optional<std::int64_t> TomlReader::number(std::string_
   if (node == nullptr) return std::nullopt;
   const auto value = node->value_exact<std::int64_t>();
   if (!value || *value < least || *value > most)
-    refuse(*node,
+    refuse(line(key),
            most == INT64_MAX - 1
                ? fmt::format("'{}' must be a whole number from {} up", key, least)
                : fmt::format("'{}' must be a whole number from {} to {}", key, least, most),
@@ -167,7 +231,7 @@ RANKMESH_PRIVATE_API std::vector<TomlReader::TomlEntry> TomlReader::entries_of(
     std::string_view key) const {
   const toml::node* node = table_.get(key);
   if (node == nullptr) return {};
-  return table({std::string{key}, node, node->source().begin.line}).entries();
+  return table({std::string{key}, node, line(key)}).entries();
 }
 
 TomlReader TomlReader::table(const TomlEntry& entry) const {
@@ -183,7 +247,7 @@ RankSet TomlReader::ranks(std::string_view key, const toml::node& node, std::int
     throw SpecError{fmt::format("'{}' must be a list of ranks", key),
                     "write [0, 1, 2], or a text such as \"0-3,8\""};
   };
-  return located(origin_, node.source().begin.line, "list each rank once", [&] {
+  return located(origin_, line_of(key, node), "list each rank once", [&] {
     if (const auto text = node.value_exact<std::string>()) return RankSet::parse(*text, most);
     const toml::array* array = node.as_array();
     if (array == nullptr || array->empty()) refuse_form();
@@ -203,6 +267,11 @@ RankSet TomlReader::ranks(std::string_view key, const toml::node& node, std::int
 RANKMESH_PRIVATE_API void TomlReader::refuse(const toml::node& where, std::string_view reason,
                                              std::string_view hint) const {
   refuse(where.source().begin.line, reason, hint);
+}
+
+std::int64_t TomlReader::line_of(std::string_view key, const toml::node& value) const {
+  const std::int64_t own = value.source().begin.line;
+  return own > 0 ? own : line(key);
 }
 
 RANKMESH_PRIVATE_API void TomlReader::refuse(std::int64_t line, std::string_view reason,

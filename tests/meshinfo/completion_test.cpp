@@ -114,12 +114,14 @@ TEST_CASE("there is a manual page for every command, and it is valid") {
   const Scratch scratch;
   REQUIRE(shell(scratch, "mkdir man; meshinfo manual-pages man").status == 0);
   const std::string pages = shell(scratch, "cd man; ls").out;
-  // The build installs exactly these: tools/meshinfo/generated lists them.
-  const std::string built =
-      shell(scratch, "cd \"$(dirname \"$(command -v meshinfo)\")/generated\" && ls *.1").out;
-  CHECK(pages == built);
+  // The build installs these: tools/meshinfo/generated lists them.
+  const std::string installed =
+      shell(scratch,
+            "cat \"$(dirname \"$(command -v meshinfo)\")/../../meson-info/intro-installed.json\"")
+          .out;
   for (const std::string& page : lines_of(pages)) {
     CAPTURE(page);
+    CHECK_CONTAINS(installed, "man1/" + page);
     if (is_installed("groff")) {
       const auto result = shell(scratch, "groff -man -Tutf8 -ww -z man/" + page);
       CHECK(result.status == 0);

@@ -93,9 +93,16 @@ TEST_CASE("a file in JSON has the same keys, and a table of settings is the prog
     CHECK_THROWS_WITH_AS((void)MeshSpec::parse_toml(text, "x.json"), doctest::Contains(why),
                          SpecError);
   };
-  refuses("{\"mesh\": \"tp=2\"", "x.json: the text is no JSON");
-  refuses("{\"mesh\": null}", "x.json: 'mesh' has no value");
-  refuses("{\"mesh\": \"tp=2\", \"mseh\": 1}", "x.json: unknown key 'mseh'");
+  refuses("{\"mesh\":\n\"tp=2\"", "x.json:2: the text is no object of JSON");
+  for (const char* text : {"", "[1]", "1", "mesh = \"tp=2\"", "{} 1"})
+    refuses(text, "x.json:1: the text is no object of JSON");
+  refuses("{\"mesh\": null}", "x.json:1: 'mesh' has no value");
+  refuses("{}", "x.json: the file has no mesh");
+  refuses("{\"mesh\": \"tp=2\",\n\n\"mseh\": 1}", "x.json:3: unknown key 'mseh'");
+  refuses("{\n\"mesh\": \"tp=2\",\n\"given\": [\"a\",\n2]}",
+          "x.json:3: 'given' must contain strings only");
+  refuses("{\"mesh\": \"tp=2\",\n\"settings\": {},\n\"options\":\n{\"tp\": {\n\"lasy\": 1}}}",
+          "x.json:5: unknown key 'lasy'");
   refuses("{\"mesh\": \"tp=2\", \"world_size\": 18446744073709551615}", "must be a whole number");
   refuses("{\"mesh\": \"tp=2\", \"given\": " + std::string(40, '[') + std::string(40, ']') + "}",
           "nested too deeply");

@@ -182,6 +182,14 @@ TEST_CASE("readers never see parts of two texts") {
   CHECK(is_whole);
 }
 
+TEST_CASE("a text that is too long is cut, and says so") {
+  PublishedText text;
+  text.write(1, 2, std::string(PublishedText::capacity - 1, 'a'));
+  CHECK(text.read()->text == std::string(PublishedText::capacity - 1, 'a'));
+  text.write(1, 2, std::string(PublishedText::capacity, 'a'));
+  CHECK(text.read()->text == std::string(PublishedText::capacity - 4, 'a') + "...");
+}
+
 TEST_CASE("a process that is stopped, continued, or killed is told apart") {
   const Memory memory;
   const NodeBoard board = memory.board(Rank{3});

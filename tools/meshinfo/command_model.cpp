@@ -85,6 +85,8 @@ void offer(CLI::Option& option, const std::vector<std::string>& values) {
 std::string arguments_of(const CommandModel& command) {
   std::string text = "[OPTION]...";
   if (!command.commands.empty()) text += " COMMAND";
+  for (const OptionModel& option : command.options)
+    if (option.is_required) text += fmt::format(" {} {}", option.names.back(), option.value);
   for (const OptionModel& option : command.positionals)
     text += fmt::format("{}{}{}{}", option.is_required ? " " : " [", option.names.front(),
                         option.is_required ? "" : "]", option.is_repeatable ? "..." : "");
@@ -208,6 +210,19 @@ UsageError wrong_value(const CommandModel& model, const std::string& message) {
   return UsageError{message, fmt::format("{} --help lists its options", model.name)};
 }
 
+// A value that is no number: "Could not convert: --timeout = x".
+UsageError wrong_type(const CommandModel& model, const std::string& message) {
+  for (const OptionModel& option : model.options)
+    for (const std::string& name : option.names) {
+      const auto begin = message.find(name + " = ");
+      if (begin == std::string::npos) continue;
+      return UsageError{
+          fmt::format("{} cannot be '{}'", name, message.substr(begin + name.size() + 3)),
+          fmt::format("{}: {}", title_of(option), option.description)};
+    }
+  return UsageError{message, fmt::format("{} --help lists its options", model.name)};
+}
+
 }  // namespace
 
 UsageError no_command(const CLI::App& app) {
@@ -225,9 +240,12 @@ UsageError wrong_usage_of(const CLI::App& app, const CLI::ParseError& error) {
     return unexpected(model, words.front());
   if (dynamic_cast<const CLI::ValidationError*>(&error) != nullptr)
     return wrong_value(model, error.what());
-  if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr && !model.commands.empty())
+  if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr && !model.commands.empty() &&
+      words.empty())
     return UsageError{fmt::format("{} needs a command", short_name(model)),
                       fmt::format("the commands are: {}", fmt::join(names_below(model), ", "))};
+  if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr && !model.commands.empty())
+    return unexpected(model, words.front());
   if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) {
     // What is missing may be misspelt.
     const auto option =
@@ -241,12 +259,14 @@ UsageError wrong_usage_of(const CLI::App& app, const CLI::ParseError& error) {
     const std::string name = text.substr(0, text.find(':'));
     for (const OptionModel& option : model.options)
       if (std::ranges::find(option.names, name) != option.names.end())
-        return UsageError{
-            fmt::format("{} {}", name,
-                        text.find(": At Most") != std::string::npos ? "is given more than once"
-                                                                    : "needs a value"),
-            fmt::format("write {}", title_of(option))};
+        return text.find(": At Most") != std::string::npos
+                   ? UsageError{fmt::format("{} is given more than once", name),
+                                "remove all of them but one"}
+                   : UsageError{fmt::format("{} needs a value", name),
+                                fmt::format("write {}", title_of(option))};
   }
+  if (dynamic_cast<const CLI::ConversionError*>(&error) != nullptr)
+    return wrong_type(model, error.what());
   return UsageError{error.what(), fmt::format("{} --help lists its options", model.name)};
 }
 

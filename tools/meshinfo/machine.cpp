@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "rankmesh/base/detail/suggest.hpp"
 #include "rankmesh/base/error.hpp"
 
 namespace rankmesh::meshinfo {
@@ -17,6 +18,17 @@ std::string slurm_variables() {
   for (const char* name : {"SLURM_JOB_NODELIST", "SLURM_NODELIST", "SLURM_TASKS_PER_NODE"})
     if (const char* value = std::getenv(name)) text += fmt::format("{}={}\n", name, value);
   return text;
+}
+
+// The source may be the misspelt name of a format, or of a source that is no file.
+std::string hint_of_source(const std::string& source, std::size_t colon) {
+  const std::string kinds =
+      "give a file, FORMAT:FILE, slurm (its variables), or hwloc (the running node)";
+  if (colon != std::string::npos && machine_format(source.substr(0, colon))) return kinds;
+  if (colon != std::string::npos)
+    return detail::suggest(source.substr(0, colon), machine_format_names(), "the formats are");
+  const std::string meant = detail::nearest(source, std::vector<std::string>{"slurm", "hwloc"});
+  return meant.empty() ? kinds : fmt::format("did you mean '{}'? {}", meant, kinds);
 }
 
 void read_source(const std::string& source, MachineReader& reader) {
@@ -32,10 +44,8 @@ void read_source(const std::string& source, MachineReader& reader) {
   const auto format =
       colon == std::string::npos ? std::nullopt : machine_format(source.substr(0, colon));
   const std::string path = format ? source.substr(colon + 1) : source;
-  reader.read(
-      read_input("machine", path,
-                 "give a file, FORMAT:FILE, slurm (its variables), or hwloc (the running node)"),
-      path, format.value_or(MachineFormat::automatic));
+  reader.read(read_input("machine", path, hint_of_source(source, colon)), path,
+              format.value_or(MachineFormat::automatic));
 }
 
 void set_job(const report::LiveFacts& live, std::int64_t world_size, MachineReader& reader) {

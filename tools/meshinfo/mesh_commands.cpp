@@ -91,8 +91,11 @@ int describe(WordOptions& options, Job& job) {
   if (options.rank) {
     const auto place = open->plan.groups_of_product(name).find(*options.rank);
     if (!place)
-      throw UsageError{fmt::format("rank {} is in no group of '{}'", *options.rank, name),
-                       fmt::format("meshinfo rank {} lists its groups", *options.rank)};
+      throw UsageError{
+          fmt::format("rank {} is in no group of '{}'", *options.rank, name),
+          *options.rank < open->plan.world_size()
+              ? fmt::format("meshinfo rank {} lists its groups", *options.rank)
+              : fmt::format("the mesh has ranks 0 to {}", open->plan.world_size() - 1)};
     group = place->group;
   }
   print(group ? report::describe_group(open->plan, name, *group, open->live())

@@ -69,8 +69,8 @@ Format OutputOptions::chosen_format() const {
                               extension != "json" && extension != "csv" && !is_picture;
     if (is_extension && std::ranges::find(text_extensions, extension) == text_extensions.end())
       throw UsageError{fmt::format("there is no format for the extension of '{}'", path),
-                       has_pictures ? "use .txt, .json, .csv, .svg or .html, or say --format"
-                                    : "use .txt, .json or .csv, or say --format"};
+                       fmt::format("use .txt, .json, .csv{}, or say --format",
+                                   has_pictures ? ", .svg or .html" : more_extensions)};
     name = extension;
   }
   if (name == "json") return Format::json;

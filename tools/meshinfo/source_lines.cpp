@@ -101,7 +101,8 @@ bool is_of_library(const Function& function) {
   if (name.starts_with("N")) name.remove_prefix(1);
   if (name.starts_with("K")) name.remove_prefix(1);
   return name.starts_with("8rankmesh") || name.starts_with("St") ||
-         function.line.find("include/rankmesh/") != std::string::npos;
+         function.line.find("include/rankmesh/") != std::string::npos ||
+         function.line.find("include/c++/") != std::string::npos;
 }
 
 std::string name_of(const std::string& path) {

@@ -152,7 +152,9 @@ void add_follow(CLI::App& command, TraceOptions& options) {
     if (!text.empty() &&
         (!CLI::detail::lexical_cast(text, seconds) || !(seconds >= 0.1) || seconds > 86400))
       throw UsageError{fmt::format("--follow takes seconds from 0.1 to 86400, got '{}'", text),
-                       "write the process id or the folder before --follow"};
+                       CLI::detail::lexical_cast(text, seconds)
+                           ? "write such a number"
+                           : "write the process id or the folder before --follow"};
     options.interval = seconds;
     return true;
   };
@@ -176,6 +178,7 @@ void add_trace(CLI::App& app, Program& program) {
   add_word(command, "--collect", options.collect, "FOLDER",
            "copy the records of all nodes into this folder first; start with mpirun, one "
            "process per node");
+  options.output.more_extensions = ", .html or .trace.json";
   options.output.add_to(
       command, {},
       "write to a file; its extension picks the format. FILE.trace.json (for Perfetto) and "

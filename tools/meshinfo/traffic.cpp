@@ -9,6 +9,7 @@
 
 #include "arguments.hpp"
 #include "rankmesh/base/detail/parse.hpp"
+#include "rankmesh/base/detail/suggest.hpp"
 #include "rankmesh/base/error.hpp"
 #include "search/hugging_face.hpp"
 #include "search/model_shape.hpp"
@@ -33,12 +34,16 @@ FamilyTraffic read_volume(const std::string& text) {
   result.bytes = static_cast<std::int64_t>(*bytes);
   if (colon == std::string::npos) return result;
   const std::string name = text.substr(colon + 1);
-  for (const Pattern pattern : {Pattern::ring, Pattern::tree, Pattern::all_to_all, Pattern::chain})
-    if (to_string(pattern) == name) {
-      result.pattern = pattern;
-      return result;
-    }
-  refuse_volume(text);
+  std::vector<std::string> names;
+  for (const Pattern pattern :
+       {Pattern::ring, Pattern::tree, Pattern::all_to_all, Pattern::chain}) {
+    names.emplace_back(to_string(pattern));
+    if (names.back() != name) continue;
+    result.pattern = pattern;
+    return result;
+  }
+  throw UsageError{fmt::format("'{}' is not a volume: there is no pattern '{:.40}'", text, name),
+                   detail::suggest(name, names, "the patterns are")};
 }
 
 // A file that has the sizes of all layers says twice how many parameters there are. Biases and

@@ -69,10 +69,13 @@ class PublishedTextOf {
     std::string text;        ///< The text.
   };
 
-  /// Publishes a text with its two numbers. A text that is too long is cut. Does not block.
+  /// Publishes a text with its two numbers. A text that is too long is cut, and then ends with
+  /// three dots. Does not block.
   void write(std::uint64_t key, std::int64_t since, std::string_view text) {
     typename Published::Words words{key, static_cast<std::uint64_t>(since)};
-    std::memcpy(&words[2], text.data(), std::min(text.size(), capacity - 1));
+    auto* const to = reinterpret_cast<char*>(&words[2]);
+    std::memcpy(to, text.data(), std::min(text.size(), capacity - 1));
+    if (text.size() >= capacity) std::memcpy(to + capacity - 4, "...", 3);
     words_.write(words);
   }
   /// Publishes an empty text.
@@ -96,5 +99,7 @@ class PublishedTextOf {
 };
 
 using PublishedText = PublishedTextOf<232>;
+/// Why an exception destroyed a mesh: the message of the error, which may name many ranks.
+using PublishedReason = PublishedTextOf<1688>;
 
 }  // namespace rankmesh

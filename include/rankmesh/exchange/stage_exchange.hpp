@@ -114,6 +114,7 @@ struct StageExchangeOptions {
 class RANKMESH_API StageExchange {
  public:
   /// Creates the exchange. Local.
+  /// @param stages  A group that must outlive this object.
   /// @throws UsageError if `tag` is not in 0 .. 16382.
   explicit StageExchange(GroupCoordinator& stages, StageExchangeOptions options = {});
   /// Refuses an option without its name, at compile time.

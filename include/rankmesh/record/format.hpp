@@ -144,7 +144,8 @@ struct alignas(64) Header {
   /// a line feed, and Wait::text. The key is Wait::point, and the time is a time of the node's
   /// clock.
   alignas(64) PublishedTextOf<1000> wait;
-  PublishedText reason;  ///< Why an exception destroyed the mesh.
+  /// Why an exception destroyed the mesh. Nothing follows it, so its size may grow.
+  PublishedReason reason;
 };
 /// The size of the header in bytes, including padding.
 inline constexpr std::size_t header_bytes = 4096;

@@ -16,10 +16,10 @@
 
 namespace rankmesh::detail {
 
-/// Reads the text of a TOML file, or of a file in JSON with the same keys, whose text begins with a
-/// brace.
-/// @throws SpecError with the line and the reason if the syntax is wrong. Lines of JSON are not
-/// known.
+/// Reads the text of a TOML file, or of a file in JSON with the same keys: its name ends in
+/// `.json`, or its text begins with a brace.
+/// @throws SpecError with the line and the reason if the syntax is wrong. In JSON, only keys have
+/// lines.
 RANKMESH_API toml::table parse_toml(std::string_view text, std::string_view origin);
 
 /// Reads one table of a mesh file by type. A value of another type is an error at its line.
@@ -61,6 +61,9 @@ class RANKMESH_API TomlReader {
   [[noreturn]] void refuse(std::int64_t line, std::string_view reason, std::string_view hint) const;
 
  private:
+  // Returns the line of a part of the value of a key; in JSON, that of the key.
+  [[nodiscard]] std::int64_t line_of(std::string_view key, const toml::node& value) const;
+
   const toml::table& table_;
   std::string_view origin_;
 };

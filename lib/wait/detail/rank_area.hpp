@@ -164,7 +164,7 @@ struct alignas(128) RankArea {
   std::atomic<bool> has_lock{false};  ///< Whether the rank could take its lock.
   std::atomic<Presence> presence{Presence::open};
   std::atomic<std::uint64_t> closes{0};  ///< How often the rank has begun to close the mesh.
-  PublishedText reason;                  ///< Why an exception destroyed the mesh.
+  PublishedReason reason;                ///< Why an exception destroyed the mesh.
   alignas(64) CurrentCall call;
   alignas(64) PublishedText wait;    ///< Empty if the rank does not wait.
   alignas(64) PublishedNeeds needs;  ///< For whom the rank waits.
