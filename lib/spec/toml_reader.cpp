@@ -17,7 +17,7 @@ namespace rankmesh::detail {
 namespace {
 
 // Characters, and the line of the one that is read next.
-struct Counted {
+struct CountedText {
   using iterator_category = std::input_iterator_tag;
   using value_type = char;
   using difference_type = std::ptrdiff_t;
@@ -28,12 +28,12 @@ struct Counted {
   std::int64_t* line;
 
   const char& operator*() const { return *at; }
-  Counted& operator++() {
+  CountedText& operator++() {
     *line += *at++ == '\n';
     return *this;
   }
-  bool operator==(const Counted& other) const { return at == other.at; }
-  bool operator!=(const Counted& other) const { return at != other.at; }
+  bool operator==(const CountedText& other) const { return at == other.at; }
+  bool operator!=(const CountedText& other) const { return at != other.at; }
 };
 
 // The objects and lists of JSON as the tables and arrays of TOML. The keys have lines, the values
@@ -43,7 +43,7 @@ class JsonReader : public nlohmann::json_sax<nlohmann::json> {
   explicit JsonReader(std::string_view origin) : origin_{origin} {}
 
   [[nodiscard]] toml::table read(std::string_view text) {
-    const Counted begin{text.data(), &line_}, end{text.data() + text.size(), &line_};
+    const CountedText begin{text.data(), &line_}, end{text.data() + text.size(), &line_};
     const bool is_read = nlohmann::json::sax_parse(begin, end, this);
     if (!is_read || open_.empty() || !open_.front().is_object) refuse_text();
     return std::move(open_.front().table);
