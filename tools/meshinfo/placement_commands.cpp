@@ -129,15 +129,7 @@ int emit(const EmitOptions& options, Job& job) {
     slots = arrange(open->plan, machine, options.traffic.traffic(open->plan),
                     {.kept_in_nodes = options.traffic.kept})
                 .best.slots;
-  const std::string text = rankmesh::emit(format, machine, slots);
-  write_file(options.path, text);
-  const bool has_hosts = !options.machine.sources.empty() || open->live() != nullptr;
-  if (!has_hosts && text.find(machine.host(0)) != std::string::npos)
-    std::fputs(fmt::format("meshinfo: no machine names the hosts, so {} and the like stand for "
-                           "them\n  hint: give the hosts of the job with --machine\n",
-                           machine.host(0))
-                   .c_str(),
-               stderr);
+  write_file(options.path, rankmesh::emit(format, machine, slots));
   if (!options.path.empty())
     std::fputs(fmt::format("use it: {}\n", emit_usage(format, options.path, world)).c_str(),
                stdout);
