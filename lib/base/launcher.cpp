@@ -100,13 +100,6 @@ std::optional<std::string> variable_in(const std::string& start, const char* nam
   return std::nullopt;
 }
 
-// Reads the environment with which this process was started. Later, Open MPI itself sets the
-// variables of a launcher if it initialises a process that no launcher has started.
-std::optional<std::string> own_variable(const char* name) {
-  static const auto& start = *new std::string{environment_of("self")};  // as in default_routes.cpp
-  return start.empty() ? environment_variable(name) : variable_in(start, name);
-}
-
 std::optional<std::int64_t> launched_as(const VariableReader& read) {
   for (const char* name : rank_variables)
     if (const auto rank = number(read, name)) return rank;
@@ -116,9 +109,9 @@ std::optional<std::int64_t> launched_as(const VariableReader& read) {
 // Returns the number of processes of the job if the launcher has started all of them on this node,
 // otherwise 0.
 std::int64_t all_on_this_node() {
-  const auto claim = claim_of_rank_launcher(own_variable);
+  const auto claim = claim_of_rank_launcher(variable_at_start);
   for (const char* name : {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"})
-    if (const auto here = number(own_variable, name))
+    if (const auto here = number(variable_at_start, name))
       return claim && *here == claim->processes ? *here : 0;
   return 0;
 }
@@ -130,6 +123,11 @@ std::int64_t launcher_of(const detail::ProcessStat& stat) {
 }
 
 }  // namespace
+
+std::optional<std::string> variable_at_start(const char* name) {
+  static const auto& start = *new std::string{environment_of("self")};  // as in default_routes.cpp
+  return start.empty() ? environment_variable(name) : variable_in(start, name);
+}
 
 std::map<std::int64_t, detail::ProcessState> detail::states_of_launched() {
   std::map<std::int64_t, ProcessState> states;
@@ -170,11 +168,6 @@ std::optional<LauncherMismatch> launcher_mismatch(std::int64_t world_size,
   return LauncherMismatch{message_of(*claim), hint_for(read, mpi_library)};
 }
 
-std::optional<LauncherMismatch> launcher_mismatch(std::int64_t world_size,
-                                                  std::string_view mpi_library) {
-  return launcher_mismatch(world_size, mpi_library, own_variable);
-}
-
 std::optional<LauncherMismatch> srun_without_pmix(std::string_view mpi_library,
                                                   const VariableReader& read) {
   if (!mpi_library.starts_with("Open MPI")) return std::nullopt;
@@ -192,10 +185,6 @@ std::optional<LauncherMismatch> srun_without_pmix(std::string_view mpi_library,
           "ends the process if it is missing",
           *plugin, short_mpi_name(mpi_library)),
       hint_for(read, mpi_library)};
-}
-
-std::optional<LauncherMismatch> srun_without_pmix(std::string_view mpi_library) {
-  return srun_without_pmix(mpi_library, own_variable);
 }
 
 std::optional<LauncherMismatch> end_by_death(std::string_view mpi_library, bool spans_nodes,
@@ -231,22 +220,18 @@ std::optional<LauncherMismatch> end_by_death(std::string_view mpi_library, bool 
                           fmt::format("start it with {}", mpirun)};
 }
 
-std::optional<LauncherMismatch> end_by_death(std::string_view mpi_library, bool spans_nodes) {
-  return end_by_death(mpi_library, spans_nodes, own_variable);
-}
-
 // SLURM_PROCID is not sufficient, because batch scripts have it too. An interactive shell of Slurm
 // is a step of one task.
 bool is_launched() {
   for (const char* name : rank_variables)
-    if (own_variable(name)) return true;
-  const auto tasks = number(own_variable, slurm_size);
-  return tasks && *tasks > 1 && own_variable(slurm_rank);
+    if (variable_at_start(name)) return true;
+  const auto tasks = number(variable_at_start, slurm_size);
+  return tasks && *tasks > 1 && variable_at_start(slurm_rank);
 }
 
 std::optional<std::int64_t> launcher_rank() {
   if (!is_launched()) return std::nullopt;
-  return launched_as(own_variable);
+  return launched_as(variable_at_start);
 }
 
 std::optional<int> launcher_local_rank(const VariableReader& read) {

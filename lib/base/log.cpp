@@ -18,8 +18,6 @@ LogSink log_sink_for(LogChoice choice) {
   };
 }
 
-LogSink log_sink_from_environment() { return log_sink_for(log_choice_from_environment()); }
-
 namespace detail {
 
 void write_to_stderr(std::string_view text) {

@@ -9,6 +9,8 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "transfer/detail/element_types.hpp"
+
 namespace rankmesh::exchange::detail {
 namespace {
 
@@ -38,52 +40,22 @@ TensorInFile divided_tensor(const StoredTensor& tensor) {
 }  // namespace
 
 std::string type_name(DataType type) {
-  switch (type) {
-    case DataType::int8:
-      return "I8";
-    case DataType::uint8:
-      return "U8";
-    case DataType::int16:
-      return "I16";
-    case DataType::uint16:
-      return "U16";
-    case DataType::int32:
-      return "I32";
-    case DataType::uint32:
-      return "U32";
-    case DataType::int64:
-      return "I64";
-    case DataType::uint64:
-      return "U64";
-    case DataType::float16:
-      return "F16";
-    case DataType::bfloat16:
-      return "BF16";
-    case DataType::float32:
-      return "F32";
-    case DataType::float64:
-      return "F64";
-    case DataType::float8_e4m3:
-      return "F8_E4M3";
-    case DataType::float8_e5m2:
-      return "F8_E5M2";
-  }
-  return {};
+  std::string name{rankmesh::detail::short_name(type)};
+  std::ranges::transform(name, name.begin(), [](char c) {
+    return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  });
+  return name;
 }
 
-// TensorPlacement uses the same names of types, in lower case.
 TensorPlacement TensorInFile::place(std::int64_t ranks) const {
-  std::string type = type_name(tensor.type);
-  std::ranges::transform(type, type.begin(), [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  });
   const std::int64_t members = writers(ranks);
   std::vector<std::int64_t> list;
   for (std::int64_t i = 0; i < members; ++i) list.push_back(writer(i, ranks));
   std::vector<std::string> axes(tensor.shape.size(), "_");
   if (members > 1) axes.front() = fmt::format("w:cyclic({})", piece_rows);
   return TensorPlacement::parse(fmt::format("[{}] {} @ w={} on {} : ({})",
-                                            fmt::join(tensor.shape, ","), type, members,
+                                            fmt::join(tensor.shape, ","),
+                                            rankmesh::detail::short_name(tensor.type), members,
                                             fmt::join(list, ","), fmt::join(axes, ",")));
 }
 

@@ -2,7 +2,6 @@
 #include "detail/call_dispatcher.hpp"
 
 #include <algorithm>
-#include <type_traits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -140,21 +139,12 @@ void CallDispatcher::run(const Call& call) {
 // mesh because of it. If a later operation succeeds, the program has continued, and the error is
 // forgotten. The fast path does not do this.
 template <class Action>
-auto CallDispatcher::keeping_failure(const Call& call, Action&& action) {
-  const auto go_on = [&] {
+void CallDispatcher::keeping_failure(const Call& call, Action&& action) {
+  try {
+    action();
     if (runtime_->last_failure.empty()) return;
     runtime_->last_failure.clear();
     forget_last_error();
-  };
-  try {
-    if constexpr (std::is_void_v<decltype(action())>) {
-      action();
-      go_on();
-    } else {
-      auto result = action();
-      go_on();
-      return result;
-    }
   } catch (const Error& error) {
     runtime_->last_failure = error.message();
     runtime_->throw_if_result_of_loss(error);
@@ -348,8 +338,10 @@ Work CallDispatcher::start(const Call& call, std::shared_ptr<void> kept,
   const CallRanges::ShownCall range{ranges(), name_, call.operation};
   Call started = of_caller(call);
   started.is_async = true;
-  return keeping_failure(
-      started, [&] { return start_checked(started, std::move(kept), std::move(finish)); });
+  Work work;
+  keeping_failure(started,
+                  [&] { work = start_checked(started, std::move(kept), std::move(finish)); });
+  return work;
 }
 
 Work CallDispatcher::start_checked(const Call& call, std::shared_ptr<void> kept,

@@ -20,8 +20,8 @@ namespace {
 // Throws an error of a call, in the words of the checks that every call passes.
 [[noreturn]] void refuse(const CallDispatcher& of, std::string_view operation, std::string problem,
                          std::string hint) {
-  throw UsageError{fmt::format("{}.{}{} on rank {} of {} in the group: {}", of.name(), operation,
-                               "", of.self().value(), of.size(), problem),
+  throw UsageError{fmt::format("{}.{} on rank {} of {} in the group: {}", of.name(), operation,
+                               of.self().value(), of.size(), problem),
                    std::move(hint)};
 }
 

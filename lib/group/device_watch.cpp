@@ -10,8 +10,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "rankmesh/base/hash.hpp"
-
 namespace rankmesh::detail {
 namespace {
 
@@ -19,7 +17,7 @@ using Latest = PublishedDeviceWork::Latest;
 constexpr int bits_of_number = 56;
 
 std::uint64_t key_of(const GroupDescription& group) {
-  return hash_bytes(group.identity + group.ranks.to_string()).low | 1;  // 0 means not used
+  return group.key() | 1;  // 0 means not used
 }
 
 // Returns the number of the latest call of a group that the rank of a slot has issued; nothing if

@@ -5,7 +5,17 @@
 
 namespace rankmesh {
 
-using detail::finding_losses;
+namespace {
+
+// Runs an action on an operation, and reports losses. Both objects outlive the lock of the mesh.
+template <class Action>
+auto locked(std::shared_ptr<detail::MeshRuntime> runtime,
+            std::shared_ptr<detail::AsyncOperation> operation, Action&& action) {
+  const detail::CallLock lock{*runtime};
+  return detail::finding_losses(*runtime, [&] { return action(*runtime, *operation); });
+}
+
+}  // namespace
 
 bool Work::test() {
   if (test_alone()) return true;
@@ -17,39 +27,32 @@ bool Work::test() {
 
 bool Work::test_alone() {
   if (operation_ == nullptr) return true;
-  const auto runtime = runtime_;  // it must outlive the lock
-  const detail::CallLock lock{*runtime};
-  runtime->in_flight.continue_in_this_thread();
-  if (!finding_losses(*runtime, [&] { return runtime->in_flight.test(*operation_); })) return false;
-  operation_.reset();
-  runtime_.reset();
-  return true;
+  const bool is_complete =
+      locked(runtime_, operation_, [](detail::MeshRuntime& runtime, auto& operation) {
+        runtime.in_flight.continue_in_this_thread();
+        return runtime.in_flight.test(operation);
+      });
+  if (is_complete) *this = {};
+  return is_complete;
 }
 
 void Work::wait() {
   if (operation_ == nullptr) return;
-  const auto runtime = runtime_;  // both must outlive the lock
-  const auto operation = operation_;
-  const detail::CallLock lock{*runtime};
-  finding_losses(*runtime, [&] {
-    if (operation->is_on_device && operation->pending != nullptr && operation->failure.empty())
-      return operation->pending->order_before(operation->stream);
-    const auto limit = runtime->wait_limit(operation->connection->group.timeout);
-    runtime->in_flight.wait(*operation, runtime->control->monitor, limit.deadline, limit.option);
+  locked(runtime_, operation_, [](detail::MeshRuntime& runtime, auto& operation) {
+    if (operation.is_on_device && operation.pending != nullptr && operation.failure.empty())
+      return operation.pending->order_before(operation.stream);
+    const auto limit = runtime.wait_limit(operation.connection->group.timeout);
+    runtime.in_flight.wait(operation, runtime.control->monitor, limit.deadline, limit.option);
   });
 }
 
 void Work::wait(Deadline::Duration timeout) {
   if (operation_ == nullptr) return;
-  const auto runtime = runtime_;  // both must outlive the lock
-  const auto operation = operation_;
-  const detail::CallLock lock{*runtime};
-  finding_losses(*runtime, [&] {
-    runtime->in_flight.wait(*operation, runtime->control->monitor, Deadline{timeout},
-                            TimeLimit::argument);
+  locked(runtime_, operation_, [&](detail::MeshRuntime& runtime, auto& operation) {
+    runtime.in_flight.wait(operation, runtime.control->monitor, Deadline{timeout},
+                           TimeLimit::argument);
   });
-  operation_.reset();
-  runtime_.reset();
+  *this = {};
 }
 
 bool Work::cancel() {
@@ -59,8 +62,7 @@ bool Work::cancel() {
   const detail::CallLock lock{*runtime};
   const bool was_cancelled = runtime->in_flight.cancel(
       *operation, runtime->control->monitor, Deadline{operation->connection->group.timeout});
-  operation_.reset();
-  runtime_.reset();
+  *this = {};
   return was_cancelled;
 }
 

@@ -130,12 +130,6 @@ std::string Machine::unit_name(std::size_t level, std::int64_t unit) const {
   return fmt::format("{}{}", l.name, unit);
 }
 
-bool Machine::is_regular() const {
-  for (std::size_t l = 0; l < levels_.size(); ++l)
-    if (levels_[l].size == 0 || slots_ % levels_[l].size != 0) return false;
-  return true;
-}
-
 std::string Machine::host(std::int64_t slot) const {
   return unit_name(node_level_, unit(node_level_, slot));
 }

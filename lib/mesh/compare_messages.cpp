@@ -11,7 +11,6 @@
 #include <fmt/format.h>
 
 #include "base/detail/text.hpp"
-#include "rankmesh/base/hash.hpp"
 #include "rankmesh/mpi/error.hpp"
 #include "rankmesh/wait/mpi_memory.hpp"
 #include "wait/detail/rank_texts.hpp"
@@ -26,10 +25,6 @@ struct ToldMessages {
   std::array<char, 64> name{};
 };
 
-std::uint64_t key_of(const GroupDescription& group) {
-  return hash_bytes(group.identity + group.ranks.to_string()).low;
-}
-
 // The members of an adopted group need not agree on its name.
 bool is_compared(const Connection& connection) {
   return !connection.group.is_adopted && !connection.messages.is_empty();
@@ -40,7 +35,7 @@ std::vector<ToldMessages> told_by(OpenConnections connections, Rank self) {
   for (const auto& connection : connections) {
     const GroupDescription& group = connection->group;
     if (!is_compared(*connection)) continue;
-    for (auto entry : connection->messages.entries(key_of(group), *group.ranks.index_of(self))) {
+    for (auto entry : connection->messages.entries(group.key(), *group.ranks.index_of(self))) {
       entry.from = group.ranks.at(entry.from).value();
       entry.to = group.ranks.at(entry.to).value();
       ToldMessages& added = told.emplace_back(ToldMessages{entry, !connection->is_usable()});
@@ -105,7 +100,7 @@ std::uint64_t balance_of(OpenConnections connections, Rank self) {
   std::uint64_t sum = 0;
   for (const auto& connection : connections)
     if (is_compared(*connection))
-      sum += connection->messages.balance(key_of(connection->group),
+      sum += connection->messages.balance(connection->group.key(),
                                           *connection->group.ranks.index_of(self));
   return sum;
 }

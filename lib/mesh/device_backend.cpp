@@ -16,8 +16,7 @@
 #include "rankmesh/device/choice.hpp"
 #include "rankmesh/device/nccl/batch.hpp"
 #include "rankmesh/device/nccl/mode.hpp"
-#include "rankmesh/mpi/error.hpp"
-#include "rankmesh/wait/mpi_memory.hpp"
+#include "wait/detail/values_of_all.hpp"
 
 namespace rankmesh::detail {
 namespace {
@@ -80,26 +79,6 @@ struct ChosenDevice {
   std::vector<int> compute_capabilities;
 };
 
-// Returns the devices of all ranks. Collective over the mesh.
-std::vector<device::Identity> gather_identities(ControlPlane& control,
-                                                const device::Identity& mine) {
-  struct Identities {
-    device::Identity own;
-    std::vector<device::Identity> all;
-  };
-  MpiMemory<Identities> identities;
-  identities->own = mine;
-  identities->all.resize(static_cast<std::size_t>(control.placement.world_size()));
-  MPI_Request request = MPI_REQUEST_NULL;
-  mpi::check(MPI_Iallgather(&identities->own, sizeof mine, MPI_BYTE, identities->all.data(),
-                            sizeof mine, MPI_BYTE, control.comm().native(), &request),
-             "MPI_Iallgather");
-  identities.wait(request, control.monitor,
-                  WaitPoint::of_all(control.comm().size(), "the comparison of devices"),
-                  control.deadline());
-  return std::move(identities->all);
-}
-
 // Chooses a device for this rank. No other rank may use it, unless the options allow sharing.
 ChosenDevice choose_device(const MeshOptions& options, ControlPlane& control, int visible_devices,
                            int nccl_version) {
@@ -119,7 +98,8 @@ ChosenDevice choose_device(const MeshOptions& options, ControlPlane& control, in
     failure = error.message();
   }
   all.agree("the comparison of devices", failure);
-  const std::vector<device::Identity> identities = gather_identities(control, mine);
+  const std::vector<device::Identity> identities =
+      values_of_all(all, mine, "the comparison of devices");
   ChosenDevice chosen{std::move(claim), {}};
   for (const device::Identity& identity : identities)
     chosen.compute_capabilities.push_back(identity.compute_capability);

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "detail/state.hpp"
-#include "rankmesh/base/hash.hpp"
 #include "transport/detail/exchange_guard.hpp"
 #include "transport/detail/guarded_transport.hpp"
 #include "transport/detail/local_transport.hpp"
@@ -13,8 +12,7 @@
 namespace rankmesh::detail {
 
 GroupMembers group_members(const GroupDescription& group, const ControlPlane& control) {
-  return {group.ranks, control.names, group.names,
-          GroupKey{hash_bytes(group.identity + group.ranks.to_string()).low, control.key_of_mesh}};
+  return {group.ranks, control.names, group.names, GroupKey{group.key(), control.key_of_mesh}};
 }
 
 namespace {

@@ -11,28 +11,10 @@
 
 #include "device/stream_memory.hpp"
 #include "mpi/detail/unfinished.hpp"
-#include "rankmesh/mpi/error.hpp"
-#include "rankmesh/wait/mpi_memory.hpp"
 #include "wait/detail/progress.hpp"
+#include "wait/detail/values_of_all.hpp"
 
 namespace rankmesh::detail {
-namespace {
-
-// Returns the highest value of all participants. Collective over them; blocks, with their timeout.
-std::uint64_t highest_of(std::uint64_t value, const Participants& participants) {
-  MpiMemory<std::array<std::uint64_t, 2>> values{value, std::uint64_t{0}};
-  MPI_Request request = MPI_REQUEST_NULL;
-  mpi::check(MPI_Iallreduce(&(*values)[0], &(*values)[1], 1, MPI_UINT64_T, MPI_MAX,
-                            participants.comm.native(), &request),
-             "MPI_Iallreduce");
-  values.wait(request, *participants.monitor,
-              WaitPoint::of_all(participants.comm.size(), "the start of the NCCL bootstrap"),
-              participants.deadline());
-  return (*values)[1];
-}
-
-}  // namespace
-
 NcclTransport* nccl_transport_of(const Connection& connection) {
   return dynamic_cast<NcclTransport*>(connection.device());
 }
@@ -49,7 +31,7 @@ NcclBackend::NcclBackend(const nccl::Library& library, device::Claim claim,
 }
 
 OpenedDevices NcclBackend::open(const DeviceOpening& wanted, const Participants& participants) {
-  attempts_ = highest_of(attempts_, participants) + 1;
+  attempts_ = highest_of_all(participants, attempts_, "the start of the NCCL bootstrap") + 1;
   return open_nccl(wanted, participants, context_, *control_, attempts_);
 }
 

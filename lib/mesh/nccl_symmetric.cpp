@@ -39,7 +39,7 @@ std::string register_with(const Connection& connection, nccl::SymmetricMemory& m
                           nccl::CallWatch& watch, ControlPlane& control) {
   NcclTransport& transport = *nccl_transport_of(connection);
   nccl::Communicator& comm = transport.communicator();
-  const auto begin = [&] { memory.begin_registration(comm, true); };
+  const auto begin = [&] { memory.begin_registration(comm); };
   // A window needs all ranks. A rank that has failed waits for the others in an agreement, so they
   // must return before its deadline.
   if (comm.is_blocking() && comm.is_owned())

@@ -8,29 +8,10 @@
 
 #include <fmt/format.h>
 
-#include "rankmesh/mpi/error.hpp"
-#include "rankmesh/wait/mpi_memory.hpp"
+#include "wait/detail/values_of_all.hpp"
 
 namespace rankmesh::detail {
 namespace {
-
-std::vector<LossAddress> gather_addresses(ControlPlane& control, const LossAddress& own) {
-  struct Exchange {
-    LossAddress own;
-    std::vector<LossAddress> all;
-  };
-  MpiMemory<Exchange> exchange;
-  exchange->own = own;
-  exchange->all.resize(static_cast<std::size_t>(control.comm().size()));
-  MPI_Request request = MPI_REQUEST_NULL;
-  mpi::check(MPI_Iallgather(&exchange->own, sizeof(LossAddress), MPI_BYTE, exchange->all.data(),
-                            sizeof(LossAddress), MPI_BYTE, control.comm().native(), &request),
-             "MPI_Iallgather");
-  exchange.wait(request, control.monitor,
-                WaitPoint::of_all(control.comm().size(), "the exchange of network addresses"),
-                control.deadline());
-  return std::move(exchange->all);
-}
 
 // Returns who goes on after these losses. If no mesh remains, all survivors learn it together.
 LossAgreement::Staying staying_after(const MeshPlan& plan, ShrinkPolicy policy,
@@ -81,11 +62,12 @@ std::unique_ptr<LossLink> open_loss_link(ControlPlane& control, const Survival& 
     control.log(LogLevel::warning,
                 fmt::format("no socket for messages about losses: {}", error.what()));
   }
-  LossLink::LinkFacts facts{.key = control.key_of_mesh,
-                            .self = static_cast<std::uint32_t>(control.rank().value()),
-                            .addresses = gather_addresses(control, own),
-                            .silence = survival.silence.count(),
-                            .exclude_after = exclude_after_of(survival)};
+  LossLink::LinkFacts facts{
+      .key = control.key_of_mesh,
+      .self = static_cast<std::uint32_t>(control.rank().value()),
+      .addresses = values_of_all(control.all(), own, "the exchange of network addresses"),
+      .silence = survival.silence.count(),
+      .exclude_after = exclude_after_of(survival)};
   const auto deaf = std::ranges::find_if(
       facts.addresses, [](const LossAddress& one) { return one.port == 0 || one.hosts[0] == 0; });
   if (deaf != facts.addresses.end())

@@ -8,8 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "rankmesh/mpi/error.hpp"
-#include "rankmesh/wait/mpi_memory.hpp"
+#include "wait/detail/values_of_all.hpp"
 
 namespace rankmesh::detail {
 namespace {
@@ -73,19 +72,9 @@ void SharedMemoryBackend::finish_direct_reads() {
 // The nodes tell each other whether they have shared memory: all members of a group must choose the
 // same transports.
 void SharedMemoryBackend::agree_on_levels() {
-  struct Answers {
-    int own = 0, all = 0;
-  };
-  MpiMemory<Answers> answers;
-  answers->own = ranks_on_node_.size() == 1 || why_not_.empty() ? 1 : 0;
-  MPI_Request request = MPI_REQUEST_NULL;
-  mpi::check(MPI_Iallreduce(&answers->own, &answers->all, 1, MPI_INT, MPI_MIN,
-                            control_->comm().native(), &request),
-             "MPI_Iallreduce");
-  answers.wait(request, control_->monitor,
-               WaitPoint::of_all(control_->comm().size(), "the creation of the shared memory"),
-               control_->deadline());
-  all_nodes_share_memory_ = answers->all != 0;
+  const bool lacks_memory = ranks_on_node_.size() > 1 && !why_not_.empty();
+  all_nodes_share_memory_ = highest_of_all(control_->all(), lacks_memory ? 1 : 0,
+                                           "the creation of the shared memory") == 0;
 }
 
 std::string SharedMemoryBackend::why_not(const GroupDescription& group) const {

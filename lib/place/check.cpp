@@ -24,6 +24,11 @@ using detail::count_text;
 using detail::visit_distinct_groups;
 using Findings = std::vector<PlacementFinding>;
 
+struct PlacementRule {
+  std::string_view id;
+  Severity severity;  // of its findings
+};
+
 // docs/placement.md says what each rule looks for.
 constexpr std::array<PlacementRule, 12> rules{{{"leaves-domain", Severity::warning},
                                                {"larger-than-domain", Severity::warning},
@@ -252,8 +257,6 @@ void check_order(const MeshPlan& plan, const Machine& machine, Findings& finding
 }
 
 }  // namespace
-
-std::span<const PlacementRule> placement_rules() { return rules; }
 
 std::vector<PlacementFinding> check_placement(const MeshPlan& plan, const Machine& machine,
                                               std::span<const std::string> silenced) {

@@ -14,18 +14,9 @@
 
 namespace rankmesh {
 
-/// A rule. Its id stays the same in all releases, so mesh files can silence it.
-struct PlacementRule {
-  std::string_view id;  ///< for example `leaves-domain`
-  Severity severity;    ///< how serious its findings are
-};
-
-/// Returns all rules.
-[[nodiscard]] std::span<const PlacementRule> placement_rules();
-
 /// What a rule has found.
 struct PlacementFinding {
-  std::string rule;                    ///< the id
+  std::string rule;  ///< its id, for example `leaves-domain`; it stays the same in all releases
   Severity severity = Severity::note;  ///< the severity of the rule
   std::string name{};                  ///< the family; empty if the finding concerns the whole mesh
   std::string groups{};  ///< the groups concerned, for example `3 of 8: 0-2`; may be empty

@@ -76,10 +76,4 @@ std::vector<std::optional<double>> least_seconds_per_level(const Machine& machin
   return seconds;
 }
 
-std::vector<std::int64_t> least_bytes_per_level(const MeshPlan& plan, const Machine& machine,
-                                                std::span<const FamilyTraffic> traffic) {
-  const detail::LevelBytes bytes = detail::Objective{plan, machine, traffic}.bound();
-  return {bytes.begin() + 1, bytes.end()};
-}
-
 }  // namespace rankmesh

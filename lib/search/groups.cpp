@@ -45,12 +45,6 @@ std::vector<GroupedCandidate> grouped(std::span<const Candidate> candidates, std
   return result;
 }
 
-std::size_t count_better(std::span<const Candidate> candidates, double seconds) {
-  return static_cast<std::size_t>(std::ranges::count_if(candidates, [&](const Candidate& c) {
-    return static_cast<double>(c.seconds) * (1 + same_time) < seconds;
-  }));
-}
-
 std::optional<std::int64_t> least_devices(const CostModel& cost, SearchOptions options) {
   const std::int64_t step = cost.device().per_node;
   std::int64_t low = options.devices, high = options.devices * 2;

@@ -22,9 +22,6 @@ struct GroupedCandidate {
 [[nodiscard]] std::vector<GroupedCandidate> grouped(std::span<const Candidate> candidates,
                                                     std::size_t most);
 
-/// Returns the number of candidates that are faster than `seconds` by more than `same_time`.
-[[nodiscard]] std::size_t count_better(std::span<const Candidate> candidates, double seconds);
-
 /// Returns the least number of devices with which a candidate fits; nothing if 64 times as many do
 /// not suffice.
 [[nodiscard]] std::optional<std::int64_t> least_devices(const CostModel& cost,

@@ -42,13 +42,11 @@ TEST_CASE("numbers describe a regular machine of any size without tables") {
   CHECK(machine.levels()[0].units.empty());
   CHECK(machine.unit(0, 1'000'000) == 31250);
   CHECK(machine.host(1'000'000) == "node125000");
-  CHECK(machine.is_regular());
 }
 
 TEST_CASE("the last node may have fewer slots") {
   const Machine machine = by_numbers({.ranks_per_node = 8, .world_size = 20});
   CHECK(machine.describe() == "20 slots: 3 nodes of 4 to 8");
-  CHECK_FALSE(machine.is_regular());
 }
 
 TEST_CASE("an NVLink domain may be larger or smaller than a node") {

@@ -29,7 +29,6 @@ TEST_CASE("a host file of Open MPI gives nodes and slots") {
   CHECK(machine.host(0) == "aa");
   CHECK(machine.host(5) == "cc");
   CHECK(machine.local_slot(5) == 1);
-  CHECK(machine.is_regular());
 }
 
 TEST_CASE("hosts whose names differ in their domains only are different hosts") {
@@ -44,7 +43,6 @@ TEST_CASE("a host file of MPICH gives nodes of different sizes") {
   CHECK(units(machine, 0) == List{0, 1, 1, 1, 1, 2, 2});
   CHECK(machine.host(6) == "shakey");
   CHECK(machine.local_slot(4) == 3);
-  CHECK_FALSE(machine.is_regular());
 }
 
 TEST_CASE("the variables of a Slurm job give nodes and tasks") {
@@ -63,7 +61,6 @@ TEST_CASE("the environment of a job of Slurm is read") {
 TEST_CASE("Slurm's tree gives leaves and spines") {
   const Machine machine = machine_of({.ranks_per_node = 4}, "slurm-tree.conf");
   CHECK(machine.describe() == "384 slots: 6 spines of 64, 12 leaves of 32, 96 nodes of 4");
-  CHECK(machine.is_regular());
   CHECK(machine.unit_name(0, 5) == "switch.2.6");
   CHECK(machine.unit_name(1, 0) == "switch.1.1");
   CHECK(machine.host(383) == "srv6208");

@@ -42,6 +42,8 @@ std::vector<std::string> clean_environment(const std::vector<std::string>& extra
   std::vector<char*> pointers;
   for (const auto& entry : environment) pointers.push_back(const_cast<char*>(entry.c_str()));
   pointers.push_back(nullptr);
+  // nohup, and shells that start commands in the background, let their children ignore these.
+  for (const int signal : {SIGHUP, SIGINT}) std::signal(signal, SIG_DFL);
   const char* arguments[] = {"sh", "-c", command.c_str(), nullptr};
   if (chdir(scratch.path().c_str()) == 0)
     execve("/bin/sh", const_cast<char* const*>(arguments), pointers.data());

@@ -15,6 +15,10 @@ namespace rankmesh {
 /// Reads an environment variable. The result is empty if the variable is not set.
 using VariableReader = std::function<std::optional<std::string>(const char* name)>;
 
+/// Reads the environment with which this process was started. Later, Open MPI itself sets the
+/// variables of a launcher if it initialises a process that no launcher has started.
+RANKMESH_API std::optional<std::string> variable_at_start(const char* name);
+
 /// A launcher that does not belong to the MPI library of the program. Such a launcher starts
 /// several processes, but each of them is alone in its MPI world.
 struct LauncherMismatch {
@@ -32,36 +36,25 @@ struct LauncherMismatch {
 /// @param world_size   The number of ranks in MPI_COMM_WORLD.
 /// @param mpi_library  The text of MPI_Get_library_version(), from which the hint names a launcher;
 ///                     may be empty.
-RANKMESH_API std::optional<LauncherMismatch> launcher_mismatch(std::int64_t world_size,
-                                                               std::string_view mpi_library,
-                                                               const VariableReader& read);
-/// The same for the environment with which this process was started. Later changes are
-/// ignored, because MPI_Init sets variables of a launcher itself if the process was started
-/// without a launcher.
-RANKMESH_API std::optional<LauncherMismatch> launcher_mismatch(std::int64_t world_size,
-                                                               std::string_view mpi_library);
+RANKMESH_API std::optional<LauncherMismatch> launcher_mismatch(
+    std::int64_t world_size, std::string_view mpi_library,
+    const VariableReader& read = variable_at_start);
 
 /// Checks, before MPI is initialised, whether the program was started by an srun that does not
 /// offer what Open MPI needs. Without PMIx, MPI_Init of Open MPI usually ends the process, and
 /// rankmesh cannot report anything afterwards. Returns nothing if the environment shows no such
 /// problem. Local.
 /// @param mpi_library  The text of MPI_Get_library_version(), which may be called before MPI_Init.
-RANKMESH_API std::optional<LauncherMismatch> srun_without_pmix(std::string_view mpi_library,
-                                                               const VariableReader& read);
-/// The same for the environment with which this process was started.
-RANKMESH_API std::optional<LauncherMismatch> srun_without_pmix(std::string_view mpi_library);
+RANKMESH_API std::optional<LauncherMismatch> srun_without_pmix(
+    std::string_view mpi_library, const VariableReader& read = variable_at_start);
 
 /// Returns what the launcher does when a rank dies, if this ends the job although the other ranks
 /// could go on, and how to start the program instead. Nothing if the job goes on, or if there is no
 /// launcher. docs/surviving.md describes what each launcher does. Local.
 /// @param mpi_library  The text of MPI_Get_library_version().
 /// @param spans_nodes  Whether the ranks are on several nodes.
-RANKMESH_API std::optional<LauncherMismatch> end_by_death(std::string_view mpi_library,
-                                                          bool spans_nodes,
-                                                          const VariableReader& read);
-/// The same for the environment with which this process was started.
-RANKMESH_API std::optional<LauncherMismatch> end_by_death(std::string_view mpi_library,
-                                                          bool spans_nodes);
+RANKMESH_API std::optional<LauncherMismatch> end_by_death(
+    std::string_view mpi_library, bool spans_nodes, const VariableReader& read = variable_at_start);
 
 /// Returns the name and the version of an MPI library, for example "Open MPI v4.1.4" or "MPICH
 /// 4.0.2".

@@ -42,8 +42,4 @@ RANKMESH_API LogChoice log_choice_from_environment();
 /// empty for `reports` and `off`.
 RANKMESH_API LogSink log_sink_for(LogChoice choice);
 
-/// Returns the sink for the environment variable `RANKMESH_LOG`.
-/// @throws UsageError if the value of the variable is not valid.
-RANKMESH_API LogSink log_sink_from_environment();
-
 }  // namespace rankmesh

@@ -97,8 +97,6 @@ class RANKMESH_API Machine {
   [[nodiscard]] std::int64_t smallest(std::size_t level) const { return smallest_[level]; }
   /// Returns the name of a unit.
   [[nodiscard]] std::string unit_name(std::size_t level, std::int64_t unit) const;
-  /// Returns whether, on each level, all units are contiguous and have the same size.
-  [[nodiscard]] bool is_regular() const;
 
   /// Returns the name of the host of a slot.
   [[nodiscard]] std::string host(std::int64_t slot) const;

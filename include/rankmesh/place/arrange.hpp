@@ -25,7 +25,9 @@ struct Arrangements {
   Arrangement best;       ///< the one with the smallest objective
   Arrangement runner_up;  ///< the best with different bytes; `slots` is empty if there is none
   Arrangement today;      ///< rank r in slot r
-  std::vector<std::int64_t> bound;  ///< least_bytes_per_level()
+  /// A lower bound of the bytes of every assignment. For each level and family, it assumes that
+  /// this family alone is placed on the machine.
+  std::vector<std::int64_t> bound;
   /// Whether no assignment can be better, because the bound is reached.
   bool is_exact = false;
 };

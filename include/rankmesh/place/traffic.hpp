@@ -78,9 +78,4 @@ struct FamilyTraffic {
 [[nodiscard]] RANKMESH_API std::vector<std::optional<double>> least_seconds_per_level(
     const Machine& machine, std::span<const std::int64_t> bytes);
 
-/// Returns a lower bound of bytes_per_level() over all assignments of ranks to slots. For each
-/// level and family, the bound assumes that this family alone is placed on the machine.
-[[nodiscard]] RANKMESH_API std::vector<std::int64_t> least_bytes_per_level(
-    const MeshPlan& plan, const Machine& machine, std::span<const FamilyTraffic> traffic);
-
 }  // namespace rankmesh

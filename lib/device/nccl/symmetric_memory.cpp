@@ -45,9 +45,9 @@ void SymmetricMemory::release() noexcept {
     (void)cudaFree(data_);
 }
 
-void SymmetricMemory::begin_registration(const Communicator& comm, bool as_window) {
+void SymmetricMemory::begin_registration(const Communicator& comm) {
   Registered& entry = registered_.emplace_back(Registered{&comm});
-  if (as_window && library_->CommWindowRegister != nullptr)
+  if (library_->CommWindowRegister != nullptr)
     library_->check(library_->CommWindowRegister(comm.native(), data_, bytes_, &entry.window,
                                                  NCCL_WIN_COLL_SYMMETRIC),
                     "ncclCommWindowRegister", comm.native());

@@ -119,7 +119,7 @@ class CallDispatcher final : private Waiter {
   [[nodiscard]] Work start_checked(const Call& call, std::shared_ptr<void> kept,
                                    std::function<void()> finish);
   template <class Action>
-  auto keeping_failure(const Call& call, Action&& action);
+  void keeping_failure(const Call& call, Action&& action);
   [[noreturn]] void out_of_memory(const Call& call);
   /// Checks a call. Returns the transport of a call on device memory; null for other calls.
   RoutedTransport* check(const Call& call) const;

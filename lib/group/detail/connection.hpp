@@ -15,6 +15,7 @@
 #include "message_ledger.hpp"
 #include "rankmesh/base/deadline.hpp"
 #include "rankmesh/base/error.hpp"
+#include "rankmesh/base/hash.hpp"
 #include "rankmesh/base/index.hpp"
 #include "rankmesh/export.hpp"
 #include "rankmesh/layout/batch_place.hpp"
@@ -49,6 +50,8 @@ struct GroupDescription {
 
   /// Returns the ranks as MPI numbers them on the communicator of the mesh, in group order.
   [[nodiscard]] std::vector<int> ranks_of_mesh() const;
+  /// Returns a hash of the identity and the ranks, the same on all members.
+  [[nodiscard]] std::uint64_t key() const { return hash_bytes(identity + ranks.to_string()).low; }
   /// Returns the name that the rules of routes have for a coordinator. Rules name families. Names
   /// of dynamic groups are for messages and may differ between members, so no rule names them; a
   /// duplicate `dp[key]` follows the rules of its family.

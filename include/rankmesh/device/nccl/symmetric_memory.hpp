@@ -39,9 +39,9 @@ class RANKMESH_API SymmetricMemory {
 
   /// Begins to register the memory with a communicator, which must be ready. Next call
   /// wait_until_ready() of the communicator, and then finish_registration().
-  /// @param as_window  Whether to register as a window if NCCL supports windows. Registering as a
-  /// window is collective over the communicator's ranks; registering as a buffer is local.
-  void begin_registration(const Communicator& comm, bool as_window);
+  /// Registers a window if NCCL supports windows, which is collective over the communicator's
+  /// ranks. Otherwise finish_registration() registers a buffer, which is local.
+  void begin_registration(const Communicator& comm);
   /// Completes the registration and returns its kind. If the devices cannot address each other,
   /// some versions of NCCL report success without creating a window. In that case this function
   /// registers the memory as a buffer, which is a local call. Other versions of NCCL register a
