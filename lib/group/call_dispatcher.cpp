@@ -16,9 +16,7 @@
 #include "rankmesh/base/detail/reasons.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/wait/mpi_memory.hpp"
-#include "transport/detail/failed_reduction.hpp"
-#include "transport/detail/too_little_memory.hpp"
-#include "transport/detail/wrong_length.hpp"
+#include "transport/detail/call_errors.hpp"
 #include "wait/detail/few_polls.hpp"
 
 namespace rankmesh::detail {

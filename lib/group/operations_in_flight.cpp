@@ -14,9 +14,8 @@
 #include "rankmesh/mpi/error.hpp"
 #include "rankmesh/wait/backoff.hpp"
 #include "rankmesh/wait/mpi_memory.hpp"
-#include "transport/detail/failed_reduction.hpp"
+#include "transport/detail/call_errors.hpp"
 #include "transport/detail/local_transport.hpp"
-#include "transport/detail/wrong_length.hpp"
 #include "wait/detail/few_polls.hpp"
 
 namespace rankmesh::detail {

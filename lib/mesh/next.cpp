@@ -132,13 +132,14 @@ std::unique_ptr<detail::MeshState> open_next(const detail::MeshState& state,
 // member that cannot open the next mesh is lost as soon as its exception leaves next().
 template <class Part>
 auto finding_losses_of(const detail::MeshState& state, const LossWatch::Loss& loss, Part&& part) {
-  const LossWatch& watch = *state.control->losses;
+  LossWatch& watch = *state.control->losses;
   const std::uint64_t known = LossWatch::count();
   try {
     return part();
   } catch (const Error& error) {
     if (dynamic_cast<const PeerError*>(&error) != nullptr) LossWatch::await_news(known);
     LossWatch::look_after(error, known);
+    if (LossWatch::count() != known) watch.learn_from_other_mesh(loss.round);
     if (watch.round() != loss.round) LossWatch::raise(&watch);
     throw;
   }
@@ -264,6 +265,7 @@ std::unique_ptr<detail::MeshState> next_of(detail::MeshState& state) {
   const bool is_spare = state.control->is_spare();
   const detail::CallLock lock{*state.runtime};
   LossWatch::look_at_all(true);
+  if (watch.round() == 0 && !is_spare) watch.learn_from_other_mesh(0);
   if (watch.round() == 0 && !is_spare)
     throw UsageError{"next() is called on a mesh that has lost no rank",
                      "call it after a call has thrown LostRanks"};

@@ -5,9 +5,9 @@
 #include <new>
 #include <vector>
 
+#include "detail/call_errors.hpp"
 #include "detail/kept_call.hpp"
 #include "detail/published_call.hpp"
-#include "detail/too_little_memory.hpp"
 #include "rankmesh/base/detail/reasons.hpp"
 
 namespace rankmesh {

@@ -5,9 +5,9 @@
 
 #include <fmt/format.h>
 
+#include "detail/call_errors.hpp"
 #include "detail/published_call.hpp"
 #include "detail/reduce_kernels.hpp"
-#include "detail/too_little_memory.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/mpi/error.hpp"
 #include "wait/detail/few_polls.hpp"

@@ -5,9 +5,9 @@
 
 #include <fmt/format.h>
 
+#include "detail/call_errors.hpp"
 #include "detail/clear_output.hpp"
 #include "detail/published_call.hpp"
-#include "detail/wrong_length.hpp"
 #include "shm/inbox.hpp"
 
 namespace rankmesh {

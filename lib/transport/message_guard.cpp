@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "detail/call_errors.hpp"
 #include "detail/group_messages.hpp"
 #include "rankmesh/base/error.hpp"
 
@@ -302,7 +303,7 @@ void MessageGuard::compare(const Half& half) const {
   const int from = receives ? half.peer : self;
   const int to = receives ? self : half.peer;
   throw MismatchError{fmt::format("{}; {}", text_of(sender, from, to), text_of(receiver, to, from)),
-                      "send and receive the same number of elements of the same type", false};
+                      length_hint, false};
 }
 
 std::string MessageGuard::text_of(const MessageHeader& header, int member, int peer) const {

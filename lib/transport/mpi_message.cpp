@@ -38,8 +38,6 @@ std::optional<WrongLength> wrong_length(const MPI_Status& status, std::int64_t e
   return WrongLength{bytes, expected};
 }
 
-constexpr const char* length_hint = "send and receive the same number of elements of the same type";
-
 std::string length_text(std::optional<std::int64_t> received, std::int64_t expected) {
   return received ? fmt::format("received {} bytes, but {} were expected", *received, expected)
                   : fmt::format("received more than the {} bytes that were expected", expected);
@@ -116,41 +114,28 @@ void run_message(const Call& call, const mpi::CommunicatorView& group, std::int6
     if (const auto wrong = wrong_length(status, call.out.bytes())) throw WrongLength{*wrong};
 }
 
-namespace {
-
-// Runs a function of MPI that returns its errors even if the program has set another handler.
-template <class Action>
-int returning_errors(MPI_Comm comm, bool is_foreign, Action&& action) {
-  std::optional<mpi::ReturnedErrors> of_comm, of_world;
-  if (is_foreign) of_comm.emplace(comm);
-  if (raises_on_world) of_world.emplace(MPI_COMM_WORLD);
-  return action();
-}
-
-}  // namespace
-
 MpiMessage::MpiMessage(const Call& call, const mpi::CommunicatorView& group, std::int64_t largest,
                        bool is_foreign)
     : comm_{group.native()}, is_foreign_{is_foreign}, expected_{call.out.bytes()} {
   MPI_Comm comm = comm_;
   if (call.operation != Operation::send) {
     const CountedType out{call.out.count, call.out.type, largest};
-    check(returning_errors(comm, is_foreign,
-                           [&] {
-                             return MPI_Irecv(call.out.data, out.count(), out.type(),
-                                              static_cast<int>(call.source.value()), call.tag, comm,
-                                              &receive_);
-                           }),
+    check(mpi::returning_errors(comm, is_foreign, raises_on_world,
+                                [&] {
+                                  return MPI_Irecv(call.out.data, out.count(), out.type(),
+                                                   static_cast<int>(call.source.value()), call.tag,
+                                                   comm, &receive_);
+                                }),
           "MPI_Irecv");
   }
   if (call.operation != Operation::recv) {
     const CountedType in{call.in.count, call.in.type, largest};
-    check(returning_errors(comm, is_foreign,
-                           [&] {
-                             return MPI_Isend(call.in.data, in.count(), in.type(),
-                                              static_cast<int>(call.destination.value()), call.tag,
-                                              comm, &send_);
-                           }),
+    check(mpi::returning_errors(comm, is_foreign, raises_on_world,
+                                [&] {
+                                  return MPI_Isend(call.in.data, in.count(), in.type(),
+                                                   static_cast<int>(call.destination.value()),
+                                                   call.tag, comm, &send_);
+                                }),
           "MPI_Isend");
   }
 }
@@ -159,8 +144,8 @@ bool MpiMessage::test() {
   if (receive_ != MPI_REQUEST_NULL) test_receive();
   if (send_ != MPI_REQUEST_NULL) {
     int done = 0;
-    check(returning_errors(comm_, is_foreign_,
-                           [&] { return MPI_Test(&send_, &done, MPI_STATUS_IGNORE); }),
+    check(mpi::returning_errors(comm_, is_foreign_, raises_on_world,
+                                [&] { return MPI_Test(&send_, &done, MPI_STATUS_IGNORE); }),
           "MPI_Test");
   }
   // MPI may still use the memory of the send, so the error of the receive is thrown only when both
@@ -173,8 +158,8 @@ bool MpiMessage::test() {
 void MpiMessage::test_receive() {
   int done = 0;
   MPI_Status status{};
-  const int code =
-      returning_errors(comm_, is_foreign_, [&] { return MPI_Test(&receive_, &done, &status); });
+  const int code = mpi::returning_errors(comm_, is_foreign_, raises_on_world,
+                                         [&] { return MPI_Test(&receive_, &done, &status); });
   if (code != MPI_SUCCESS) {
     wrong_length_ = WrongLength::of(code, status, expected_);
     if (!wrong_length_) check(code, "MPI_Test");
@@ -189,7 +174,9 @@ void MpiMessage::test_receive() {
 
 void MpiMessage::cancel() {
   if (receive_ == MPI_REQUEST_NULL || send_ != MPI_REQUEST_NULL || is_cancelling_) return;
-  check(returning_errors(comm_, is_foreign_, [&] { return MPI_Cancel(&receive_); }), "MPI_Cancel");
+  check(mpi::returning_errors(comm_, is_foreign_, raises_on_world,
+                              [&] { return MPI_Cancel(&receive_); }),
+        "MPI_Cancel");
   is_cancelling_ = true;
 }
 

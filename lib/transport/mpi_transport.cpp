@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <vector>
 
+#include "detail/call_errors.hpp"
 #include "detail/clear_output.hpp"
 #include "detail/mpi_call.hpp"
 #include "detail/mpi_message.hpp"
 #include "detail/published_call.hpp"
 #include "detail/reduce_kernels.hpp"
 #include "detail/staged_call.hpp"
-#include "detail/wrong_length.hpp"
 #include "mpi/detail/returned_errors.hpp"
 #include "rankmesh/mpi/error.hpp"
 
@@ -40,7 +40,8 @@ class MpiCollective final : public Pending {
         rank_{comm.rank()},
         size_{comm.size()},
         issue_{call_, comm, largest, &requests_} {
-    returning_errors([&] { issue_(); });
+    // MPI raises errors on the communicator, and errors of MPI_Testall on MPI_COMM_WORLD.
+    mpi::returning_errors(comm_, is_foreign_, true, [&] { issue_(); });
     statuses_.resize(requests_.size());
   }
   bool test() override {
@@ -48,7 +49,7 @@ class MpiCollective final : public Pending {
     int done = 0;
     // MPI_ERR_IN_STATUS says only that one of the requests failed; its status has the error.
     int code = MPI_SUCCESS;
-    returning_errors([&] {
+    mpi::returning_errors(comm_, is_foreign_, true, [&] {
       code = MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done,
                          statuses_.data());
     });
@@ -67,15 +68,6 @@ class MpiCollective final : public Pending {
   [[nodiscard]] bool is_polled() const override { return false; }
 
  private:
-  // MPI raises errors on the communicator, and errors of MPI_Testall on MPI_COMM_WORLD.
-  template <class Action>
-  void returning_errors(Action&& action) {
-    std::optional<mpi::ReturnedErrors> of_comm, of_world;
-    if (is_foreign_) of_comm.emplace(comm_);
-    of_world.emplace(MPI_COMM_WORLD);
-    action();
-  }
-
   static Call with_user(Call call, UserReduction* user) {
     call.user = user;
     return call;

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "detail/failed_reduction.hpp"
+#include "detail/call_errors.hpp"
 #include "rankmesh/base/detail/reasons.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/mpi/environment.hpp"

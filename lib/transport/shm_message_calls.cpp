@@ -7,9 +7,9 @@
 #include <fmt/format.h>
 
 #include "base/detail/pause.hpp"
+#include "detail/call_errors.hpp"
 #include "detail/published_call.hpp"
 #include "detail/shm_transport.hpp"
-#include "detail/wrong_length.hpp"
 #include "rankmesh/base/error.hpp"
 
 namespace rankmesh {
@@ -200,7 +200,7 @@ void ShmTransport::throw_crossing(const shm::Crossing& crossing) const {
                   members.coordinators.front(), crossing.sent.tag, members.rank_of(crossing.peer),
                   text_of(crossing.sent), members.rank_of(engine_.group().self),
                   text_of(crossing.expected)),
-      "send and receive the same number of elements of the same type", false};
+      detail::length_hint, false};
 }
 
 }  // namespace rankmesh

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "detail/wrong_length.hpp"
+#include "detail/call_errors.hpp"
 
 namespace rankmesh::detail {
 namespace {

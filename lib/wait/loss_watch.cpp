@@ -311,14 +311,40 @@ void LossWatch::raise_own() const {
       hint_after_loss, loss.ranks, loss.step};
 }
 
+std::shared_ptr<const LossWatch> LossWatch::last_with_losses() {
+  const std::lock_guard lock{kept().mutex};
+  return kept().last;
+}
+
 void LossWatch::raise(const LossWatch* own) {
   if (own != nullptr && own->round() != 0) own->raise_own();
-  std::shared_ptr<const LossWatch> last;
-  {
-    const std::lock_guard lock{kept().mutex};
-    last = kept().last;
-  }
-  last->raise_own();
+  last_with_losses()->raise_own();
+}
+
+std::vector<int> LossWatch::own_ranks_lost_in(const LossWatch& other) const {
+  std::vector<int> lost;
+  for (const Rank rank : other.decide().ranks) lost.push_back(rank.to_int());
+  std::vector<int> own = mpi::translated_ranks(other.comm_, lost, comm_);
+  std::erase(own, MPI_UNDEFINED);
+  return own;
+}
+
+// A node that was silent for a moment may be lost in one mesh alone. A rank that fails is lost in
+// the mesh that it destroys first, and should tell its own reason.
+void LossWatch::learn_from_other_mesh(std::uint64_t known) {
+  const auto other = last_with_losses();
+  if (other == nullptr || other.get() == this) return;
+  const std::vector<int> lost = own_ranks_lost_in(*other);
+  if (lost.empty()) return;
+  const std::int64_t end = NodeBoard::now() + time_of_news();
+  for (Backoff backoff; round() == known && NodeBoard::now() < end; look(true)) backoff.pause();
+  if (round() != known) return;
+  for (const int rank : lost)
+    if (const auto slot = board_->index_of(Rank{rank}))
+      board_->area(*slot).is_late = true;
+    else
+      link_->see_death(static_cast<std::uint32_t>(rank));
+  look(true);
 }
 
 std::vector<std::int64_t> LossWatch::processes() const {

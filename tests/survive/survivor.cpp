@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A rank of a job some of whose ranks are killed. It prints what it learns, for
 // tests/survive/check.
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <fstream>
 #include <memory>
 #include <optional>
 #include <span>
@@ -65,23 +70,72 @@ void stamp(const char* what) {
   std::fflush(stdout);
 }
 
-// Stops this process. Another one continues it, unless the kind begins with "stop for ever".
+// A file that exists when a survivor has learned of a loss; empty if nobody asks.
+std::string file_of_loss() {
+  const char* const folder = std::getenv("SURVIVOR_FOLDER");
+  return folder == nullptr ? "" : std::string{folder} + "/lost";
+}
+
+// Stops this process. Another one continues it a while after it was excluded, however long that
+// takes on a crowded machine, unless the kind begins with "stop for ever".
 void stop(std::string_view kind) {
-  const char* const seconds = std::getenv("SURVIVOR_STOP");
-  if (!kind.starts_with("stop for ever") && seconds != nullptr &&
-      std::system(fmt::format("(sleep {}; kill -CONT {}) >/dev/null 2>&1 &", seconds, ::getpid())
+  const std::string file = file_of_loss();
+  if (!kind.starts_with("stop for ever") && !file.empty() &&
+      std::system(fmt::format("(for i in $(seq 500); do test -e '{}' && break; sleep 0.1; done; "
+                              "sleep 0.5; kill -CONT {}) >/dev/null 2>&1 &",
+                              file, ::getpid())
                       .c_str()) != 0)
     std::_Exit(4);
   ::kill(::getpid(), SIGSTOP);
 }
 
+// Computes until the others have excluded this rank.
+void be_slow() {
+  while (::access(file_of_loss().c_str(), F_OK) != 0) ::usleep(10'000);
+  ::usleep(500'000);
+}
+
 // The next rename() of this process stops it first.
 std::atomic<bool> stops_in_rename{false};
+
+// What the ranks do while MPI creates the communicators of the groups of the next mesh. The old
+// mesh then hears of a death a second after the next one.
+struct SlowNews {
+  std::atomic<int> creations{-1};  // since the loss; -1: none is lost
+  std::atomic<bool> dies{false};
+  std::atomic<std::uint64_t> old_mesh{0};
+  std::atomic<std::int64_t> until{0};
+
+  static std::int64_t now() {
+    return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::milliseconds{1};
+  }
+  void begin() { creations = 0; }
+  // The first one is for the reserve of the old mesh, before the next one watches.
+  void see_creation() {
+    if (creations < 0 || ++creations != 2) return;
+    lose();
+    if (!dies) return;
+    ::usleep(200'000);  // the others come
+    ::kill(::getpid(), SIGKILL);
+  }
+  // Messages of the first mesh, for a while.
+  void lose() { until = now() + 1'000; }
+  // A message begins with a mark and the number of its mesh.
+  bool loses(const void* message, std::size_t size) {
+    std::array<std::uint64_t, 2> head{};
+    if (size < sizeof head) return false;
+    std::memcpy(head.data(), message, sizeof head);
+    std::uint64_t none = 0;
+    old_mesh.compare_exchange_strong(none, head[1]);
+    return head[1] == old_mesh && now() < until;
+  }
+};
+SlowNews slow_news;
 
 void die(std::string_view kind = {}) {
   stamp("death");
   if (kind.starts_with("ask")) return (void)::raise(SIGTERM);
-  if (kind == "slow") return (void)::usleep(3'500'000);
+  if (kind == "slow") return be_slow();
   if (kind == "stop in save") return (void)(stops_in_rename = true);
   if (kind.ends_with("transport")) return (void)(rankmesh_test::dies_in_operation = true);
   if (kind == "stop in wait")
@@ -117,7 +171,7 @@ class Steps {
       : mesh_{mesh}, kind_{kind}, all_{mesh["world"]} {
     if (kind == "adopted" && of_program != MPI_COMM_NULL)
       adopted_ = mesh.adopt(of_program, "adopted");
-    if (kind == "second mesh" && of_program != MPI_COMM_NULL)
+    if (kind.starts_with("second mesh") && of_program != MPI_COMM_NULL)
       second_.emplace(of_program, "all=" + std::to_string(mesh.size()));
     if (is_slow(kind) && mesh["dp"].size() == mesh.size()) {
       symmetric_.emplace(mesh.allocate_symmetric<int>(8, {"dp"}));
@@ -307,6 +361,8 @@ int run(const Arguments& arguments) {
         if ((arguments.kind == "spare" || arguments.kind == "stop for ever") &&
             step == step_of_death)
           ::usleep(400'000);
+        if (arguments.kind == "second mesh, slow news" && losses == 0 && step == step_of_death)
+          slow_news.lose();
         if (arguments.kind == "wish without place") {
           if (losses != 0) ::usleep(20'000);
           if (step == step_of_death && self + 1 == arguments.first.front()) Mesh::request_stop();
@@ -352,12 +408,16 @@ int run(const Arguments& arguments) {
                  lost.message());
       std::fflush(stdout);
       is_lost = true;
+      if (Steps::is_slow(arguments.kind)) std::ofstream{file_of_loss()};
+      if (arguments.kind == "slow news" && losses == 1) slow_news.begin();
     } catch (const Error&) {
       std::ranges::fill(old_memory, 99);  // nobody reads it
       throw;
     }
     if (losses != 1 || !is_in(arguments.second)) continue;
-    if (arguments.kind == "device broken") {
+    if (arguments.kind == "slow news") {
+      slow_news.dies = true;
+    } else if (arguments.kind == "device broken") {
       rankmesh_test::break_device();
     } else if (arguments.kind == "fail in next") {
       ::setenv("RANKMESH_TIMEOUT", "soon", 1);
@@ -382,6 +442,18 @@ extern "C" int rename(const char* from, const char* to) noexcept {
     return result;
   }
   return ::renameat(AT_FDCWD, from, AT_FDCWD, to);
+}
+
+extern "C" int MPI_Comm_create_group(MPI_Comm parent, MPI_Group group, int tag, MPI_Comm* made) {
+  slow_news.see_creation();
+  return PMPI_Comm_create_group(parent, group, tag, made);
+}
+
+extern "C" ssize_t sendto(int socket, const void* message, size_t size, int flags,
+                          const sockaddr* to, socklen_t size_of_address) {
+  if (slow_news.loses(message, size)) return static_cast<ssize_t>(size);
+  static const auto send = reinterpret_cast<decltype(&::sendto)>(::dlsym(RTLD_NEXT, "sendto"));
+  return send(socket, message, size, flags, to, size_of_address);
 }
 
 int main(int argc, char** argv) {

@@ -2,6 +2,8 @@
 // Makes MPI return errors, even if the program has set another error handler.
 #pragma once
 
+#include <optional>
+
 #include "rankmesh/mpi/native.hpp"
 
 namespace rankmesh::mpi {
@@ -26,6 +28,18 @@ class ReturnedErrors {
   MPI_Comm comm_ = MPI_COMM_NULL;  // null if nothing was replaced
   MPI_Errhandler before_ = MPI_ERRHANDLER_NULL;
 };
+
+/// Runs calls of MPI that return their errors even if the program has set another handler.
+/// @param is_foreign       Whether the communicator belongs to the program.
+/// @param raises_on_world  Whether MPI may raise the errors on MPI_COMM_WORLD.
+template <class Action>
+decltype(auto) returning_errors(MPI_Comm comm, bool is_foreign, bool raises_on_world,
+                                Action&& action) {
+  std::optional<ReturnedErrors> of_comm, of_world;
+  if (is_foreign) of_comm.emplace(comm);
+  if (raises_on_world) of_world.emplace(MPI_COMM_WORLD);
+  return action();
+}
 
 /// Returns whether at most one thread of this process calls MPI at a time.
 bool has_one_thread() noexcept;

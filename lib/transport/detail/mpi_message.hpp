@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <optional>
 
+#include "call_errors.hpp"
 #include "rankmesh/mpi/communicator.hpp"
 #include "rankmesh/mpi/native.hpp"
 #include "rankmesh/transport/transport.hpp"
-#include "wrong_length.hpp"
 
 namespace rankmesh::detail {
 

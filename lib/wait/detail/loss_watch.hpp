@@ -91,6 +91,11 @@ class RANKMESH_API LossWatch : public std::enable_shared_from_this<LossWatch> {
   /// Returns the last round. Blocks until it has settled.
   [[nodiscard]] Loss decide() const;
 
+  /// Another mesh of this process has lost ranks, and this one may not have heard of it: waits for
+  /// the news for a moment, and then tells it which of its ranks the other mesh has lost.
+  /// @param known  The rounds of this mesh that the caller knows of.
+  void learn_from_other_mesh(std::uint64_t known);
+
   /// An exception destroys the mesh on this rank. Tells the other nodes; this node sees it.
   void fail();
   /// The members have closed the mesh. Tells the spare ranks, and waits for their answers, at most
@@ -154,6 +159,7 @@ class RANKMESH_API LossWatch : public std::enable_shared_from_this<LossWatch> {
     void add(std::shared_ptr<const LossWatch> watch);
   };
   static KeptWatches& kept();
+  static std::shared_ptr<const LossWatch> last_with_losses();
 
   LossWatch(std::shared_ptr<NodeBoard> board, RankNames names, std::string mesh,
             const mpi::CommunicatorView& comm, std::int64_t exclude_after,
@@ -170,6 +176,7 @@ class RANKMESH_API LossWatch : public std::enable_shared_from_this<LossWatch> {
   void notice();
   void decide_fates(std::uint64_t round) const;
   [[nodiscard]] Loss decide_with_other_nodes() const;
+  [[nodiscard]] std::vector<int> own_ranks_lost_in(const LossWatch& other) const;
   [[nodiscard]] bool is_out(std::size_t slot) const;
   [[nodiscard]] bool is_lost(std::size_t slot, std::uint64_t round) const;
   [[noreturn]] void raise_own() const;
