@@ -64,8 +64,9 @@ class CostModel {
   CostModel(const ModelFigures& model, const DeviceFigures& device, const Machine& machine,
             const Software& software, const Margins& margins);
 
-  /// Returns the memory of the fullest device.
+  /// Returns the memory of the fullest device, or of a device of this stage.
   [[nodiscard]] DeviceMemory memory(const MeshSettings& settings) const;
+  [[nodiscard]] DeviceMemory memory(const MeshSettings& settings, std::int64_t stage) const;
   [[nodiscard]] StepTime time(const MeshSettings& settings) const;
   [[nodiscard]] Fit judge(const DeviceMemory& memory) const;
 

@@ -158,6 +158,10 @@ DeviceMemory CostModel::memory_of(const MeshSettings& s, const StageShape& stage
   return memory;
 }
 
+DeviceMemory CostModel::memory(const MeshSettings& settings, std::int64_t stage) const {
+  return memory_of(settings, stage_of(stage_layers(model_.layers, settings), stage));
+}
+
 DeviceMemory CostModel::memory(const MeshSettings& settings) const {
   DeviceMemory most;
   for (const StageShape& stage : stages_of(settings))
