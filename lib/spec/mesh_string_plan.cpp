@@ -96,7 +96,7 @@ Layout MeshString::layout_of(const View& view, std::int64_t world) const {
            fmt::format("{} has {} ranks, but the world has {}", text_of(view), given, there),
            views_.size() > 1 && world == world_size()
                ? "give all views the same number of ranks"
-               : fmt::format("use {} ranks, or make one size auto", given));
+               : fmt::format("start {} ranks, or make one size auto", given));
   }
   std::vector<std::pair<std::string, std::int64_t>> sizes;
   for (const auto& d : view) sizes.emplace_back(d.name, d.size.value_or(world / given));

@@ -42,6 +42,8 @@ LossLink::LossLink(std::shared_ptr<LossPort> port, std::shared_ptr<NodeBoard> bo
   last_ = NodeBoard::now();
   find_neighbours();
   port_->add(*this);
+  const std::lock_guard lock{mutex_};
+  say_hello();
 }
 
 LossLink::~LossLink() {
@@ -170,7 +172,9 @@ void LossLink::receive(std::span<const std::byte> bytes, const sockaddr_in& sour
   const auto datagram = to_datagram(bytes, facts_.node_of_rank.size());
   if (!datagram || datagram->to != facts_.self || datagram->from == facts_.self) return;
   const std::lock_guard lock{mutex_};
-  peers_[datagram->from].address = source;
+  // It may have opened the mesh later than this rank, whose first word it has not heard then.
+  const bool is_new = !std::exchange(peers_[datagram->from].address, source);
+  if (is_new) send(datagram->from, agreement_.hello());
   const auto neighbour =
       std::ranges::find(neighbours_, facts_.node_of_rank[datagram->from], &Neighbour::node);
   if (neighbour != neighbours_.end())
@@ -223,11 +227,15 @@ void LossLink::hear_all(std::int64_t now) {
   for (std::size_t k = 0; k < neighbours_.size(); ++k) board_->heard(k) = now;
 }
 
-// The ranks of two nodes take turns, so that each node is heard as long as one of its ranks lives.
+// At first, all ranks of two nodes say where they are. Then they take turns, so that each node is
+// heard as long as one of its ranks lives.
 void LossLink::say_hello() {
-  ++beat_;
-  for (const Neighbour& neighbour : neighbours_)
-    send(neighbour.ranks[(place_ + beat_) % neighbour.ranks.size()], agreement_.hello());
+  const bool is_first = beat_++ == 0;
+  for (const auto& [node, ranks] : neighbours_) {
+    const std::size_t turn = (place_ + beat_) % ranks.size();
+    for (std::size_t k = 0; k < ranks.size(); ++k)
+      if (is_first || k == turn) send(ranks[k], agreement_.hello());
+  }
 }
 
 void LossLink::accuse_silent(std::int64_t now) {
