@@ -25,8 +25,7 @@ Picture picture_of(const MeshPlan& plan, const Machine* machine,
 /// Returns the nodes of a job as a machine.
 Machine machine_of(const LiveFacts& live);
 
-/// Returns the boxes of a picture: the machine, or the outer dimensions of the first view. If there
-/// are more than 256 outermost boxes, consecutive ones are put into further boxes.
+/// Returns the boxes of a picture: the machine, or the outer dimensions of the first view.
 Machine boxes_of(const Picture& picture);
 
 /// Returns the families of a state that are drawn: those that do not overlap and have groups of
