@@ -1,25 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A rank of a job some of whose ranks are killed. It prints what it learns, for
 // tests/survive/check.
-#include <dlfcn.h>
-#include <fcntl.h>
 #include <signal.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <fstream>
 #include <memory>
 #include <optional>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -35,6 +28,7 @@
 #include "rankmesh/rankmesh.hpp"
 #include "rankmesh/spec/mesh_spec.hpp"
 #include "shards.hpp"
+#include "ways_to_die.hpp"
 
 namespace {
 
@@ -61,105 +55,11 @@ std::vector<int> list_of(std::string_view text) {
   return ranks;
 }
 
-// Says when something has happened; tests/survive/check prints how long it took.
-void stamp(const char* what) {
-  fmt::print("time {} {}\n", what,
-             std::chrono::duration_cast<std::chrono::microseconds>(
-                 std::chrono::steady_clock::now().time_since_epoch())
-                 .count());
-  std::fflush(stdout);
-}
-
-// A file that exists when a survivor has learned of a loss; empty if nobody asks.
-std::string file_of_loss() {
-  const char* const folder = std::getenv("SURVIVOR_FOLDER");
-  return folder == nullptr ? "" : std::string{folder} + "/lost";
-}
-
-// Stops this process. Another one continues it a while after it was excluded, however long that
-// takes on a crowded machine, unless the kind begins with "stop for ever".
-void stop(std::string_view kind) {
-  const std::string file = file_of_loss();
-  if (!kind.starts_with("stop for ever") && !file.empty() &&
-      std::system(fmt::format("(for i in $(seq 500); do test -e '{}' && break; sleep 0.1; done; "
-                              "sleep 0.5; kill -CONT {}) >/dev/null 2>&1 &",
-                              file, ::getpid())
-                      .c_str()) != 0)
-    std::_Exit(4);
-  ::kill(::getpid(), SIGSTOP);
-}
-
-// Computes until the others have excluded this rank.
-void be_slow() {
-  while (::access(file_of_loss().c_str(), F_OK) != 0) ::usleep(10'000);
-  ::usleep(500'000);
-}
-
-// The next rename() of this process stops it first.
-std::atomic<bool> stops_in_rename{false};
-
-// What the ranks do while MPI creates the communicators of the groups of the next mesh. The old
-// mesh then hears of a death a second after the next one.
-struct SlowNews {
-  std::atomic<int> creations{-1};  // since the loss; -1: none is lost
-  std::atomic<bool> dies{false};
-  std::atomic<std::uint64_t> old_mesh{0};
-  std::atomic<std::int64_t> until{0};
-
-  static std::int64_t now() {
-    return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::milliseconds{1};
-  }
-  void begin() { creations = 0; }
-  // The first one is for the reserve of the old mesh, before the next one watches.
-  void see_creation() {
-    if (creations < 0 || ++creations != 2) return;
-    lose();
-    if (!dies) return;
-    ::usleep(200'000);  // the others come
-    ::kill(::getpid(), SIGKILL);
-  }
-  // Messages of the first mesh, for a while.
-  void lose() { until = now() + 1'000; }
-  // A message begins with a mark and the number of its mesh.
-  bool loses(const void* message, std::size_t size) {
-    std::array<std::uint64_t, 2> head{};
-    if (size < sizeof head) return false;
-    std::memcpy(head.data(), message, sizeof head);
-    std::uint64_t none = 0;
-    old_mesh.compare_exchange_strong(none, head[1]);
-    return head[1] == old_mesh && now() < until;
-  }
-};
-SlowNews slow_news;
-
-void die(std::string_view kind = {}) {
-  stamp("death");
-  if (kind.starts_with("ask")) return (void)::raise(SIGTERM);
-  if (kind == "slow") return be_slow();
-  if (kind == "stop in save") return (void)(stops_in_rename = true);
-  if (kind.ends_with("transport")) return (void)(rankmesh_test::dies_in_operation = true);
-  if (kind == "stop in wait")
-    return std::thread{[] {
-             ::usleep(300'000);
-             stop("stop");
-           }}
-        .detach();
-  if (kind.starts_with("stop")) return stop(kind);
-  if (kind == "exit") std::exit(3);
-  // Only once: this thread goes on meanwhile.
-  static std::atomic_flag exits;
-  if (kind == "exit in thread") {
-    if (!exits.test_and_set()) std::thread{[] { std::exit(3); }}.detach();
-    return;
-  }
-  // All processes of this host, and with "power" its network before.
-  if (kind == "power" && std::system("ip link set eth0 down") != 0) std::_Exit(4);
-  if (kind == "host" || kind == "power") ::kill(-1, SIGKILL);
-  if (kind == "exception") throw std::runtime_error{"a mistake of the program"};
-  ::kill(::getpid(), kind == "fault" ? SIGSEGV : SIGKILL);
-}
-
+using rankmesh_test::die;
+using rankmesh_test::file_of_loss;
 using rankmesh_test::require;
+using rankmesh_test::slow_news;
+using rankmesh_test::stamp;
 
 // Where an excluded rank writes before it ends.
 std::span<int> old_memory;
@@ -416,7 +316,7 @@ int run(const Arguments& arguments) {
     }
     if (losses != 1 || !is_in(arguments.second)) continue;
     if (arguments.kind == "slow news") {
-      slow_news.dies = true;
+      slow_news.die_in_next();
     } else if (arguments.kind == "device broken") {
       rankmesh_test::break_device();
     } else if (arguments.kind == "fail in next") {
@@ -433,28 +333,6 @@ int run(const Arguments& arguments) {
 }
 
 }  // namespace
-
-extern "C" int rename(const char* from, const char* to) noexcept {
-  if (stops_in_rename.exchange(false)) {
-    stop("stop");
-    const int result = ::renameat(AT_FDCWD, from, AT_FDCWD, to);
-    fmt::print("renamed with {}\n", result);
-    return result;
-  }
-  return ::renameat(AT_FDCWD, from, AT_FDCWD, to);
-}
-
-extern "C" int MPI_Comm_create_group(MPI_Comm parent, MPI_Group group, int tag, MPI_Comm* made) {
-  slow_news.see_creation();
-  return PMPI_Comm_create_group(parent, group, tag, made);
-}
-
-extern "C" ssize_t sendto(int socket, const void* message, size_t size, int flags,
-                          const sockaddr* to, socklen_t size_of_address) {
-  if (slow_news.loses(message, size)) return static_cast<ssize_t>(size);
-  static const auto send = reinterpret_cast<decltype(&::sendto)>(::dlsym(RTLD_NEXT, "sendto"));
-  return send(socket, message, size, flags, to, size_of_address);
-}
 
 int main(int argc, char** argv) {
   if (argc != 6) return 2;
