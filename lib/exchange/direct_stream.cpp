@@ -76,9 +76,7 @@ NodeMemory& memory_of(const RedistributionState& state) {
 }  // namespace
 
 DirectSend::DirectSend(RedistributionState& state, DirectStream& of)
-    : state_{state},
-      of_{of},
-      is_packed_{of.has_short_runs || has_gaps(state.tensors, of.stream)} {
+    : state_{state}, of_{of}, is_packed_{of.has_short_runs || has_gaps(state.tensors, of.stream)} {
   position_.begin(of.stream);
 }
 

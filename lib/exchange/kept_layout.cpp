@@ -75,9 +75,8 @@ std::shared_ptr<const KeptLayout> KeptLayout::parse(const std::string& text) {
     tensors.push_back(
         {std::move(name), parsed.of(place, [&] { return TensorPlacement::parse(place); })});
     if (is_copied)
-      tensors.back().copy = copies.of(place, [&] {
-        return moved(tensors.back().place, distance_of_copies, ranks.size());
-      });
+      tensors.back().copy = copies.of(
+          place, [&] { return moved(tensors.back().place, distance_of_copies, ranks.size()); });
   }
   return std::make_shared<const KeptLayout>(mesh, std::move(ranks), distance_of_copies,
                                             std::move(tensors));

@@ -98,15 +98,16 @@ std::span<Byte> rest_of(std::span<Byte> message) {
   return message.subspan(std::min(message.size(), short_message));
 }
 
-// Returns the lengths of all members' messages. If a member could not create its message, throws the
-// same error on all of them.
+// Returns the lengths of all members' messages. If a member could not create its message, throws
+// the same error on all of them.
 std::vector<std::int64_t> exchange_lengths(GroupCoordinator& group, UserFunction function,
                                            std::size_t bytes, const Failure* failure) {
   std::vector<std::uint64_t> mine{bytes, failure == nullptr ? 0U : 1U};
   std::vector<std::uint64_t> all(2 * static_cast<std::size_t>(group.size()));
   run_or_leak([&] { group.all_gather(mine, all); }, mine, all);
   std::vector<std::int64_t> counts;
-  for (std::size_t r = 0; r < all.size(); r += 2) counts.push_back(static_cast<std::int64_t>(all[r]));
+  for (std::size_t r = 0; r < all.size(); r += 2)
+    counts.push_back(static_cast<std::int64_t>(all[r]));
   for (std::int64_t r = 0; r < group.size(); ++r) {
     if (all[2 * static_cast<std::size_t>(r) + 1] == 0) continue;
     std::vector<char> text(200);
@@ -118,8 +119,8 @@ std::vector<std::int64_t> exchange_lengths(GroupCoordinator& group, UserFunction
 }
 
 Bytes memory_for(const std::vector<std::int64_t>& counts) {
-  return Bytes(static_cast<std::size_t>(
-      std::accumulate(counts.begin(), counts.end(), std::int64_t{0})));
+  return Bytes(
+      static_cast<std::size_t>(std::accumulate(counts.begin(), counts.end(), std::int64_t{0})));
 }
 
 std::vector<Bytes> divided(std::span<const std::byte> all,

@@ -40,10 +40,9 @@ void check_memory(const TensorMemory<Byte>& given, const NeededMemory& needed, M
   };
   if (needed.count == 0 || needed.is_met_by(given, kind)) return;
   if (given.memory.kind == MemoryKind::device && kind == MemoryKind::host)
-    throw UnsupportedError{
-        fmt::format("the {} of {} is in device memory", role, name_of(transfer)),
-        "copy it to host memory first; a Redistribution moves device memory if "
-        "RedistributionOptions::kind says so"};
+    throw UnsupportedError{fmt::format("the {} of {} is in device memory", role, name_of(transfer)),
+                           "copy it to host memory first; a Redistribution moves device memory if "
+                           "RedistributionOptions::kind says so"};
   if (given.memory.kind != kind)
     refuse("it is in host memory, the Redistribution moves device memory",
            "pass a DeviceSpan, or set RedistributionOptions::kind to MemoryKind::host on all "

@@ -72,7 +72,8 @@ using MessageList = std::vector<TransferMessage> TensorTransferOfRank::*;
 /// @param kinds  See BoundTensors::kinds().
 [[nodiscard]] std::vector<MessageStream> ordered_streams(const TransferOfRank& part,
                                                          const std::vector<TensorKind>& kinds,
-                                                         Rank self, std::int64_t ranks, MessageList list);
+                                                         Rank self, std::int64_t ranks,
+                                                         MessageList list);
 
 /// Starts a transfer with the memory to which the tensors are bound.
 [[nodiscard]] std::unique_ptr<rankmesh::detail::MessageSequence> make_sequence(
