@@ -14,6 +14,7 @@
 #include "rankmesh/export.hpp"
 #include "rankmesh/group/coordinator.hpp"
 #include "rankmesh/group/detail/calls.hpp"
+#include "rankmesh/group/detail/group_life.hpp"
 
 namespace rankmesh::exchange {
 
@@ -125,8 +126,8 @@ class RANKMESH_API StageExchange {
   /// Starts the moves; does not block. Buffers in host memory must stay valid until the returned
   /// WorkList is complete. Buffers in device memory must stay valid until the stream has run the
   /// moves.
-  /// @throws UsageError if a buffer that is received shares memory with another one; the exceptions
-  /// of all operations, see GroupCoordinator.
+  /// @throws UsageError if a buffer that is received shares memory with another one; ClosedError if
+  /// the group is gone; the exceptions of all operations, see GroupCoordinator.
   [[nodiscard]] WorkList start(std::span<const StageMove> moves, StreamRef stream = {});
   /// Does the same for a list of moves in braces.
   [[nodiscard]] WorkList start(std::initializer_list<StageMove> moves, StreamRef stream = {}) {
@@ -204,6 +205,7 @@ class RANKMESH_API StageExchange {
   void require_separate(std::span<const StageMove> moves) const;
   void copy_on_device(std::span<const StageMove> moves, StreamRef stream);
 
+  rankmesh::detail::GroupLife life_;
   GroupCoordinator& stages_;
   StageExchangeOptions options_;
 };
