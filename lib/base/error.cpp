@@ -15,6 +15,7 @@ thread_local constinit bool is_thread_over = false;
 
 struct LastMessage {
   std::weak_ptr<const std::string> text;
+  bool is_of_peer = false;  // the error is a PeerError
   ~LastMessage() { is_thread_over = true; }
 };
 thread_local LastMessage last_message;
@@ -29,6 +30,17 @@ std::string detail::error_in_flight() {
   return message == nullptr ? "" : *message;
 }
 
+std::string detail::reason_in_flight() {
+  const std::string error = error_in_flight();
+  if (error.empty()) return "";
+  return last_message.is_of_peer ? first_cause(error) : "probably " + error;
+}
+
+std::string detail::first_cause(const std::string& error) {
+  const std::size_t known = error.find("because rank ");
+  return known == std::string::npos ? "because " + error : error.substr(known);
+}
+
 void detail::forget_last_error() noexcept {
   if (!is_thread_over && std::uncaught_exceptions() == 0) last_message.text.reset();
 }
@@ -38,7 +50,9 @@ Error::Error(std::string message, std::string hint)
       message_{std::move(message)},
       hint_{std::move(hint)},
       alive_{std::make_shared<const std::string>(message_)} {
-  if (!is_thread_over) last_message.text = alive_;
+  if (is_thread_over) return;
+  last_message.text = alive_;
+  last_message.is_of_peer = false;
 }
 
 SpecError::SpecError(std::string message, std::string hint, std::optional<std::size_t> position)
@@ -46,5 +60,10 @@ SpecError::SpecError(std::string message, std::string hint, std::optional<std::s
 
 TimeoutError::TimeoutError(std::string message, std::string hint, std::vector<Rank> missing)
     : Error{std::move(message), std::move(hint)}, missing_{std::move(missing)} {}
+
+PeerError::PeerError(std::string message, std::string hint, std::vector<Rank> missing)
+    : TimeoutError{std::move(message), std::move(hint), std::move(missing)} {
+  if (!is_thread_over) last_message.is_of_peer = true;
+}
 
 }  // namespace rankmesh

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "base/detail/error_in_flight.hpp"
 #include "rankmesh/mpi/error.hpp"
 
 namespace rankmesh::detail {
@@ -52,7 +53,7 @@ void MeshState::tell_peers() const {
   if (!mpi::is_active()) return;   // all ranks have finalised MPI, or do so now
   std::string why = "left the mesh without close()";
   if (std::uncaught_exceptions() > exceptions) {
-    const std::string reason = control->reason_in_flight();
+    const std::string reason = reason_in_flight();
     why = "left the mesh by an exception" + (reason.empty() ? "" : ": " + reason);
   } else if (!runtime->last_failure.empty()) {
     why += " after an error (" + runtime->last_failure + ")";

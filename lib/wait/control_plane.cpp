@@ -74,12 +74,6 @@ void ControlPlane::leave_by_destruction(bool is_by_exception) noexcept {
   }
 }
 
-std::string ControlPlane::reason_in_flight() const {
-  const std::string error = error_in_flight();
-  const std::string& reason = monitor.reason_of(error);
-  return error.empty() || reason != error ? reason : "probably " + error;
-}
-
 void ControlPlane::leave_by_exception(const std::string& reason) noexcept {
   try {
     if (board_ && !board_->is_open()) return;

@@ -344,7 +344,7 @@ void LongWait::look_at_deadline() {
 void LongWait::fail(bool has_timed_out) {
   if (!may_give_up()) return;
   throw_deadlock();
-  Members others = members();
+  const Members others = members();
   std::vector<int> elsewhere;
   for (const auto& [rank, status] : others.absent)
     if (status.kind != RankStatus::Kind::waits) elsewhere.push_back(rank.to_int());
@@ -362,11 +362,7 @@ void LongWait::fail(bool has_timed_out) {
   Verdict verdict = verdict_of(point_, missing, finding);
   verdict.is_timeout = has_timed_out ? 1 : 0;
   state_.tell(point_, why, verdict, others.present);
-  if (!has_timed_out) {
-    std::erase_if(others.absent, [](const StatusOfRank& of) { return !of.status.is_end(); });
-    state_.remember_result(finding, describe(others.absent, state_.names));
-    throw PeerError{finding, ended_hint + diagnosis_, std::move(missing)};
-  }
+  if (!has_timed_out) throw PeerError{finding, ended_hint + diagnosis_, std::move(missing)};
   throw TimeoutError{finding, timeout_hint(point_.limit, !missing.empty()) + diagnosis_,
                      std::move(missing)};
 }

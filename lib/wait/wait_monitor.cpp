@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "base/detail/error_in_flight.hpp"
 #include "base/detail/patience.hpp"
 #include "detail/control_plane.hpp"
 #include "detail/long_wait.hpp"
@@ -70,14 +71,7 @@ std::vector<Rank> MonitorState::in_mesh(const std::vector<int>& members) const {
 }
 
 std::string MonitorState::gave_up(const WaitPoint& point, const std::string& reason) const {
-  return fmt::format("rank {} gave up {}: {}", names(Rank{comm.rank()}), point.activity,
-                     reason_of(reason));
-}
-
-void MonitorState::remember_result(const std::string& error, const std::string& cause) {
-  result = error;
-  const std::size_t first = cause.find("because rank");
-  first_cause = first == std::string::npos ? "because " + cause : cause.substr(first);
+  return fmt::format("rank {} gave up {}: {}", names(Rank{comm.rank()}), point.activity, reason);
 }
 
 std::optional<RankStatus> MonitorState::look(int member) const {
@@ -135,7 +129,6 @@ void MonitorState::throw_verdict(const WaitPoint& point, const Verdict& verdict)
         verdict.message,
         timeout_hint(static_cast<TimeLimit>(verdict.limit), verdict.missing_count > 0),
         verdict.missing_ranks()};
-  remember_result(verdict.message, verdict.message);
   throw PeerError{verdict.message, given_up_hint, verdict.missing_ranks()};
 }
 
@@ -226,7 +219,9 @@ void WaitMonitor::wait(const std::function<bool()>& done, const WaitPoint& point
       long_wait.throw_deadlock();  // the other error is a result of it
       // The members of a group in shared memory also learn there whom one of them has missed.
       const auto* const timeout = dynamic_cast<const TimeoutError*>(&error);
-      tell_reason(*state_, point, error.message(),
+      const bool is_of_peer = dynamic_cast<const PeerError*>(&error) != nullptr;
+      tell_reason(*state_, point,
+                  is_of_peer ? detail::first_cause(error.message()) : error.message(),
                   timeout == nullptr ? std::vector<Rank>{} : timeout->missing());
       throw;
     } catch (...) {
@@ -247,10 +242,6 @@ void WaitMonitor::wait(const std::function<bool()>& done, const WaitPoint& point
 
 void WaitMonitor::give_up(const WaitPoint& point, const std::string& reason) {
   tell_reason(*state_, point, reason, {});
-}
-
-const std::string& WaitMonitor::reason_of(const std::string& error) const {
-  return state_->reason_of(error);
 }
 
 void WaitMonitor::leave(const std::string& reason) {

@@ -264,6 +264,29 @@ TEST_CASE("an exception on one rank ends the waits of the others at once, with i
   }
 }
 
+TEST_CASE(
+    "ranks that leave because of another one pass on the first cause, and no chain of errors") {
+  NEEDS_RANKS(3);
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", polling("shm", 30)};
+  const auto near = rank() < 2 ? mesh.new_group({0, 1}) : nullptr;
+  const std::vector<int> ends{1, static_cast<int>(last())};
+  const auto far = rank() == 1 || rank() == last() ? mesh.new_group(ends) : nullptr;
+  wait_for_all();
+  std::string message;
+  try {
+    const Mesh inner = std::move(mesh);
+    if (rank() == last()) throw DataError{"the shard is empty"};
+    if (rank() < 2) (rank() == 0 ? near : far)->barrier();
+  } catch (const Error& error) {
+    message = error.message();
+  }
+  if (rank() == 0) {
+    CHECK_CONTAINS(message, "left the mesh by an exception: because " + name_of(last()));
+    CHECK(message.find("probably") == message.rfind("probably"));
+  }
+  wait_for_all();
+}
+
 TEST_CASE("an exception after an earlier error is not taken for that error") {
   NEEDS_RANKS(2);
   enum { handled_now, handled_before } which = handled_now;

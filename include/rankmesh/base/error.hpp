@@ -128,8 +128,7 @@ class RANKMESH_API TimeoutError : public Error {
 class RANKMESH_API PeerError : public TimeoutError {
  public:
   /// Creates an error that names the ranks of the world that failed or are missing.
-  explicit PeerError(std::string message, std::string hint = {}, std::vector<Rank> missing = {})
-      : TimeoutError{std::move(message), std::move(hint), std::move(missing)} {}
+  explicit PeerError(std::string message, std::string hint = {}, std::vector<Rank> missing = {});
 };
 
 /// A library below rankmesh, or a transport of the program, has reported an error. In a mesh that

@@ -15,6 +15,13 @@ namespace rankmesh::detail {
 /// throws an exception of its own. Therefore a message that contains the result must say
 /// "probably".
 std::string error_in_flight();
+/// Returns the reason that other ranks learn if this exception destroys a mesh: what the error
+/// probably is, or the first cause if it is a PeerError. Empty if there is no such error.
+std::string reason_in_flight();
+/// Returns the first cause of an error for which another rank is the reason: from `because rank` on
+/// if its text has these words, otherwise the whole text after `because`. So ranks that leave one
+/// after the other do not tell a chain of errors.
+std::string first_cause(const std::string& error);
 /// Forgets the last Error of this thread, because the program has continued after this error. Does
 /// nothing while an exception unwinds the stack.
 void forget_last_error() noexcept;

@@ -149,8 +149,6 @@ class ControlPlane {
   /// Tells the other ranks that an exception ends this rank's mesh, and its reason. Does nothing
   /// after leave().
   void leave_by_exception(const std::string& reason) noexcept;
-  /// Returns the reason of the exception that unwinds the stack; empty if it is not known.
-  [[nodiscard]] std::string reason_in_flight() const;
   /// Frees the communicator. Collective over the mesh; nothing may be sent afterwards. Receives
   /// small messages that nobody has received: MPICH would deliver them to a later mesh, whose
   /// communicator gets the same number.

@@ -31,9 +31,6 @@ struct RankStatus {
   std::string ranks{};  ///< If it waits in a collective: its members, if they are known.
   /// If it waits: how many calls it has made of the group that asks, if this is known.
   std::optional<std::uint64_t> calls{};
-
-  /// Whether the rank will never reach the wait.
-  [[nodiscard]] bool is_end() const { return kind == Kind::ended || kind == Kind::failed; }
 };
 
 /// A rank of a communicator, and what it does.
