@@ -15,6 +15,7 @@ thread_local constinit bool is_thread_over = false;
 
 struct LastMessage {
   std::weak_ptr<const std::string> text;
+  bool is_loss = false;
   ~LastMessage() { is_thread_over = true; }
 };
 thread_local LastMessage last_message;
@@ -29,6 +30,8 @@ std::string detail::error_in_flight() {
   return message == nullptr ? "" : *message;
 }
 
+bool detail::is_loss_in_flight() { return !error_in_flight().empty() && last_message.is_loss; }
+
 void detail::forget_last_error() noexcept {
   if (!is_thread_over && std::uncaught_exceptions() == 0) last_message.text.reset();
 }
@@ -38,7 +41,9 @@ Error::Error(std::string message, std::string hint)
       message_{std::move(message)},
       hint_{std::move(hint)},
       alive_{std::make_shared<const std::string>(message_)} {
-  if (!is_thread_over) last_message.text = alive_;
+  if (is_thread_over) return;
+  last_message.text = alive_;
+  last_message.is_loss = false;
 }
 
 SpecError::SpecError(std::string message, std::string hint, std::optional<std::size_t> position)
@@ -46,5 +51,11 @@ SpecError::SpecError(std::string message, std::string hint, std::optional<std::s
 
 TimeoutError::TimeoutError(std::string message, std::string hint, std::vector<Rank> missing)
     : Error{std::move(message), std::move(hint)}, missing_{std::move(missing)} {}
+
+LostRanks::LostRanks(std::string message, std::string hint, std::vector<Rank> ranks,
+                     std::optional<std::int64_t> step)
+    : Error{std::move(message), std::move(hint)}, ranks_{std::move(ranks)}, step_{step} {
+  if (!is_thread_over) last_message.is_loss = true;
+}
 
 }  // namespace rankmesh

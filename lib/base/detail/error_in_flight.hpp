@@ -15,6 +15,8 @@ namespace rankmesh::detail {
 /// throws an exception of its own. Therefore a message that contains the result must say
 /// "probably".
 std::string error_in_flight();
+/// Returns whether this exception is probably a LostRanks.
+bool is_loss_in_flight();
 /// Forgets the last Error of this thread, because the program has continued after this error. Does
 /// nothing while an exception unwinds the stack.
 void forget_last_error() noexcept;
