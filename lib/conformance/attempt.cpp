@@ -19,15 +19,23 @@ namespace {
 constexpr std::byte untouched{0x5a};
 constexpr std::int64_t guard = 64;  // bytes behind the output
 
-// Returns the blocks of a v-form: sizes[a][b] is what member a has for member b.
-std::vector<std::vector<std::int64_t>> block_sizes(const TableEntry& entry, std::int64_t members) {
+using Counts = std::vector<std::int64_t>;
+
+// Returns the blocks of a call: sizes[a][b] is what member a has for member b.
+std::vector<Counts> block_sizes(const TableEntry& entry, std::int64_t members) {
+  const auto n = static_cast<std::size_t>(members);
+  std::vector<Counts> result(n, Counts(n, entry.count));
+  if (!entry.has_blocks) return result;
   std::mt19937 random{static_cast<unsigned>(entry.number)};
-  std::vector<std::vector<std::int64_t>> result(static_cast<std::size_t>(members));
-  for (auto& row : result)
-    for (std::int64_t k = 0; k < members; ++k)
-      row.push_back(
-          static_cast<std::int64_t>(random() % static_cast<unsigned>(2 * entry.count + 1)));
+  for (Counts& row : result)
+    for (std::int64_t& size : row)
+      size = static_cast<std::int64_t>(random() % static_cast<unsigned>(2 * entry.count + 1));
   return result;
+}
+
+// Returns the sum of the first `members` sizes.
+std::int64_t sum_of(const Counts& sizes, std::int64_t members) {
+  return std::accumulate(sizes.begin(), sizes.begin() + members, std::int64_t{0});
 }
 
 std::string value_text(const std::byte* at, DataType type) {
@@ -146,10 +154,7 @@ void AttemptedCall::keep(std::int64_t count) {
 }
 
 void AttemptedCall::set_memory() {
-  if (entry_.has_blocks)
-    set_blocks();
-  else
-    set_equal();
+  set_blocks();
   if (out_count_ < 0) out_count_ = std::ssize(out_) / element_;
   out_.resize(out_.size() + guard, untouched);
   call_.out = {out_.data() + out_at_ * element_, out_count_, entry_.type};
@@ -157,106 +162,73 @@ void AttemptedCall::set_memory() {
   sent_ = in_;
 }
 
-void AttemptedCall::set_equal() {
-  const std::int64_t count = entry_.count;
-  const bool in_place = is_in_place(entry_.form);
-  const auto of_all = [&] {
-    Bytes all;
-    for (std::int64_t k = 0; k < n_; ++k) append(all, input(k, 0, count));
-    return all;
-  };
-  const auto pass_block = [&](Bytes all) {
-    if (in_place)
-      pass_in_place(input(self_, 0, count), self_ * count, std::move(all));
-    else
-      pass(input(self_, 0, count), std::move(all));
-  };
-  const OperationFacts& facts = facts_of(entry_.operation);
-  if (facts.reduces && facts.in == facts.out && !has_root(entry_.operation)) {
-    if (in_place) return pass_in_place(input(self_, 0, count), 0, result(0, count));
-    return pass(input(self_, 0, count), result(0, count));
-  }
-  switch (entry_.operation) {
-    case Operation::broadcast:
-      return pass_in_place(input(self_, 0, count), 0, input(call_.root.value(), 0, count));
-    case Operation::reduce:
-      if (in_place && is_root()) return pass_in_place(input(self_, 0, count), 0, result(0, count));
-      if (in_place) return pass_in_place(input(self_, 0, count), 0, input(self_, 0, count));
-      pass(input(self_, 0, count), is_root() ? result(0, count) : Bytes{});
-      if (!is_root()) keep(count);
-      return;
-    case Operation::all_gather:
-      return pass_block(of_all());
-    case Operation::gather:
-      if (is_root()) return pass_block(of_all());
-      pass(input(self_, 0, count), {});
-      return keep(n_ * count);
-    case Operation::scatter:
-      if (is_root() && in_place) {  // the output is the root's own block of the input
-        pass_in_place(input(self_, 0, n_ * count), 0, input(self_, 0, n_ * count));
-        out_at_ = self_ * count;
-        out_count_ = count;
-        return;
-      }
-      return pass(is_root() ? input(self_, 0, n_ * count) : Bytes{},
-                  input(call_.root.value(), self_ * count, count));
-    case Operation::reduce_scatter:
-      return pass(input(self_, 0, n_ * count), result(self_ * count, count));
-    case Operation::all_to_all: {
-      Bytes all;
-      for (std::int64_t k = 0; k < n_; ++k) append(all, input(k, self_ * count, count));
-      if (in_place) return pass_in_place(input(self_, 0, n_ * count), 0, std::move(all));
-      return pass(input(self_, 0, n_ * count), std::move(all));
-    }
-    case Operation::send_recv:
-      return pass(input(self_, 0, count), input(call_.source.value(), 0, count));
-    default:
-      return;
-  }
-}
-
 void AttemptedCall::set_blocks() {
   const auto sizes = block_sizes(entry_, n_);
-  const auto& first = sizes[0];
-  const auto own = static_cast<std::size_t>(self_);
-  const std::int64_t total = std::accumulate(first.begin(), first.end(), std::int64_t{0});
-  const std::int64_t begin = std::accumulate(first.begin(), first.begin() + self_, std::int64_t{0});
-  const auto of_all = [&] {
+  const Counts& first = sizes[0];
+  const std::int64_t own = first[static_cast<std::size_t>(self_)];
+  const std::int64_t begin = sum_of(first, self_), total = sum_of(first, n_);
+  const bool in_place = is_in_place(entry_.form);
+  const auto pass_all = [&] {
     Bytes all;
     for (std::int64_t k = 0; k < n_; ++k)
       append(all, input(k, 0, first[static_cast<std::size_t>(k)]));
-    return all;
+    if (in_place)
+      pass_in_place(input(self_, 0, own), begin, std::move(all));
+    else
+      pass(input(self_, 0, own), std::move(all));
   };
+  const OperationFacts& facts = facts_of(entry_.operation);
   in_blocks_ = out_blocks_ = Blocks{first};
-  if (facts_of(entry_.operation).in == Extent::blocks) call_.in_blocks = &in_blocks_;
-  if (facts_of(entry_.operation).out == Extent::blocks) call_.out_blocks = &out_blocks_;
+  if (entry_.has_blocks && facts.in == Extent::blocks) call_.in_blocks = &in_blocks_;
+  if (entry_.has_blocks && facts.out == Extent::blocks) call_.out_blocks = &out_blocks_;
+  if (facts.reduces && facts.in == facts.out && !has_root(entry_.operation)) {
+    if (in_place) return pass_in_place(input(self_, 0, own), 0, result(0, own));
+    return pass(input(self_, 0, own), result(0, own));
+  }
   switch (entry_.operation) {
-    case Operation::all_gather:
-      return pass(input(self_, 0, first[own]), of_all());
-    case Operation::gather:
-      pass(input(self_, 0, first[own]), is_root() ? of_all() : Bytes{});
-      if (!is_root()) keep(0);
+    case Operation::broadcast:
+      return pass_in_place(input(self_, 0, own), 0, input(call_.root.value(), 0, own));
+    case Operation::reduce:
+      if (in_place && is_root()) return pass_in_place(input(self_, 0, own), 0, result(0, own));
+      if (in_place) return pass_in_place(input(self_, 0, own), 0, input(self_, 0, own));
+      pass(input(self_, 0, own), is_root() ? result(0, own) : Bytes{});
+      if (!is_root()) keep(own);
       return;
-    case Operation::reduce_scatter:
-      return pass(input(self_, 0, total), result(begin, first[own]));
+    case Operation::all_gather:
+      return pass_all();
+    case Operation::gather:
+      if (is_root()) return pass_all();
+      pass(input(self_, 0, own), {});
+      return keep(entry_.has_blocks ? 0 : total);
     case Operation::scatter:
-      return pass(is_root() ? input(self_, 0, total) : Bytes{},
-                  input(call_.root.value(), begin, first[own]));
-    default: {
-      std::vector<std::int64_t> received;
-      Bytes all;
-      for (const auto& row : sizes) {
-        const std::int64_t before =
-            std::accumulate(row.begin(), row.begin() + self_, std::int64_t{0});
-        append(all, input(std::ssize(received), before, row[own]));
-        received.push_back(row[own]);
+      if (is_root() && in_place) {  // the output is the root's own block of the input
+        pass_in_place(input(self_, 0, total), 0, input(self_, 0, total));
+        out_at_ = begin;
+        out_count_ = own;
+        return;
       }
-      in_blocks_ = Blocks{sizes[own]};
+      return pass(is_root() ? input(self_, 0, total) : Bytes{},
+                  input(call_.root.value(), begin, own));
+    case Operation::reduce_scatter:
+      return pass(input(self_, 0, total), result(begin, own));
+    case Operation::all_to_all: {
+      const Counts& sent = sizes[static_cast<std::size_t>(self_)];
+      Counts received;
+      Bytes all;
+      for (const Counts& row : sizes) {
+        const std::int64_t count = row[static_cast<std::size_t>(self_)];
+        append(all, input(std::ssize(received), sum_of(row, self_), count));
+        received.push_back(count);
+      }
+      in_blocks_ = Blocks{sent};
       out_blocks_ = Blocks{received};
-      return pass(
-          input(self_, 0, std::accumulate(sizes[own].begin(), sizes[own].end(), std::int64_t{0})),
-          std::move(all));
+      if (in_place) return pass_in_place(input(self_, 0, sum_of(sent, n_)), 0, std::move(all));
+      return pass(input(self_, 0, sum_of(sent, n_)), std::move(all));
     }
+    case Operation::send_recv:
+      return pass(input(self_, 0, own), input(call_.source.value(), 0, own));
+    default:
+      return;
   }
 }
 

@@ -7,7 +7,6 @@
 #include <numeric>
 #include <random>
 #include <set>
-#include <span>
 #include <tuple>
 #include <utility>
 
@@ -21,44 +20,6 @@
 namespace rankmesh::conformance {
 
 namespace {
-
-template <class T>
-void run_typed(GroupCoordinator& group, const Call& c) {
-  const std::span<const T> in{reinterpret_cast<const T*>(c.in.data),
-                              static_cast<std::size_t>(c.in.count)};
-  const std::span<T> out{reinterpret_cast<T*>(c.out.data), static_cast<std::size_t>(c.out.count)};
-  const bool in_place = c.in.data == c.out.data;
-  switch (c.operation) {
-    case Operation::broadcast:
-      return group.broadcast(out, c.root);
-    case Operation::all_reduce:
-      return in_place ? group.all_reduce(out, c.reduction) : group.all_reduce(in, out, c.reduction);
-    case Operation::reduce:
-      return in_place ? group.reduce(out, c.root, c.reduction)
-                      : group.reduce(in, out, c.root, c.reduction);
-    case Operation::all_gather:
-      return c.has_blocks() ? group.all_gather_v(in, out, *c.out_blocks)
-                            : group.all_gather(in, out);
-    case Operation::gather:
-      return c.has_blocks() ? group.gather_v(in, out, *c.out_blocks, c.root)
-                            : group.gather(in, out, c.root);
-    case Operation::reduce_scatter:
-      return c.has_blocks() ? group.reduce_scatter_v(in, out, *c.in_blocks, c.reduction)
-                            : group.reduce_scatter(in, out, c.reduction);
-    case Operation::scatter:
-      return c.has_blocks() ? group.scatter_v(in, out, *c.in_blocks, c.root)
-                            : group.scatter(in, out, c.root);
-    case Operation::all_to_all:
-      return c.has_blocks() ? group.all_to_all_v(in, out, *c.in_blocks, *c.out_blocks)
-                            : group.all_to_all(in, out);
-    case Operation::send_recv:
-      return group.send_recv(in, out, next, prev);
-    case Operation::barrier:
-      return group.barrier();
-    default:  // tests of their own use their functions
-      return detail::GroupAccess::run(group, c);
-  }
-}
 
 // The first members whose inputs are combined.
 std::int64_t combined_of(Operation operation, const Carrier& carrier) {
@@ -206,9 +167,7 @@ Report check(const Carrier& carrier, const Table& table) {
 Report check(GroupCoordinator& group, const Table& table, Carrier carrier) {
   carrier.members = group.size();
   carrier.self = group.rank_in_group().value();
-  carrier.run = [&](const Call& call) {
-    visit(call.out.type, [&]<class T>(std::type_identity<T>) { run_typed<T>(group, call); });
-  };
+  carrier.run = [&](const Call& call) { detail::GroupAccess::run(group, call); };
   carrier.start = [&](const Call& call) -> std::function<void()> {
     auto work = std::make_shared<Work>(detail::GroupAccess::start(group, call));
     return [work] { work->wait(); };

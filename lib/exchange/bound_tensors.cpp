@@ -32,10 +32,7 @@ BoundTensors::BoundTensors(const TransferPlan& plan, const TransferOfRank& part,
     : plan_{&plan}, part_{&part} {
   // The pairs of places are numbered in the order of their first tensors.
   for (std::size_t t = 0; t < part.size(); ++t)
-    if (part.kind(t) == kinds_.size()) {
-      kinds_.emplace_back(plan.tensors()[t], self);
-      most_axes_ = std::max(most_axes_, plan.tensors()[t].from.shape().size());
-    }
+    if (part.kind(t) == kinds_.size()) kinds_.emplace_back(plan.tensors()[t], self);
   have_sums_ = std::ranges::any_of(kinds_, &TensorKind::has_sums);
   if (std::ranges::any_of(kinds_, &TensorKind::has_scratch)) scratch_.resize(part.size());
   for (std::size_t t = 0; t < scratch_.size(); ++t)
@@ -48,7 +45,7 @@ void BoundTensors::bind(std::span<const TensorSource> source, std::span<const Te
                         MemoryKind memory_kind) {
   for (BoundArrays* arrays : {&source_, &target_}) {
     arrays->data.resize(size());
-    arrays->strides.clear();
+    arrays->gaps.clear();
   }
   for (std::size_t t = 0; t < size(); ++t) {
     const TensorKind& of_tensor = kind(t);
@@ -64,13 +61,7 @@ void BoundTensors::bind(std::span<const TensorSource> source, std::span<const Te
 void BoundTensors::bind(BoundArrays& arrays, std::size_t tensor, const NeededMemory& needed,
                         const std::vector<std::int64_t>& strides) {
   if (strides.empty() || needed.count == 0) return;
-  if (arrays.strides.empty()) {
-    arrays.strides.assign(size() * most_axes_, BoundArrays::dense);
-    arrays.gaps.resize(size());
-    for (ArrayGaps& gaps : arrays.gaps) gaps.set({}, {});
-  }
-  std::ranges::copy(strides,
-                    arrays.strides.begin() + static_cast<std::ptrdiff_t>(tensor * most_axes_));
+  arrays.gaps.resize(size());
   arrays.gaps[tensor].set(needed.shape, strides);
 }
 

@@ -42,24 +42,6 @@ RANKMESH_PRIVATE_API void free_after_device(void* memory) noexcept {
   device::detail::release(memory);
 }
 
-RANKMESH_PRIVATE_API void* allocate_pinned(std::size_t bytes) {
-  void* memory = nullptr;
-  if (bytes > 0) device::check(cudaMallocHost(&memory, bytes), "cudaMallocHost");
-  return memory;
-}
-
-RANKMESH_PRIVATE_API void free_pinned(void* memory) noexcept {
-  if (memory != nullptr) (void)cudaFreeHost(memory);
-}
-
-RANKMESH_PRIVATE_API void copy_in_order(void* to, const void* from, std::size_t bytes,
-                                        device::detail::Direction direction, StreamRef stream) {
-  if (bytes == 0) return;
-  const auto kind = direction == device::detail::Direction::to_device ? cudaMemcpyHostToDevice
-                                                                      : cudaMemcpyDeviceToHost;
-  device::check(cudaMemcpyAsync(to, from, bytes, kind, handle_of(stream)), "cudaMemcpyAsync");
-}
-
 RANKMESH_PRIVATE_API void copy_rows_in_order(std::byte* to, std::int64_t to_step,
                                              const std::byte* from, std::int64_t from_step,
                                              std::int64_t bytes, std::int64_t rows,

@@ -51,11 +51,11 @@ bool is_stored_directly(DataType type, const ArrayView& target, const Strip& str
          std::min(strip.length * target.width(), target.bytes_of_piece()) >= least_direct_piece;
 }
 
-// Returns whether the pieces of all tensors of a stream are long enough to be read directly.
-bool has_short_pieces(const BoundTensors& tensors, const MessageStream& stream) {
-  return !tensors.senders(stream.step).strides.empty() &&
+// Returns whether the memory of some tensor of a stream has gaps.
+bool has_gaps(const BoundTensors& tensors, const MessageStream& stream) {
+  return !tensors.senders(stream.step).gaps.empty() &&
          std::ranges::any_of(stream.parts, [&](const StreamPart& part) {
-           return tensors.sender(part.tensor, stream.step).bytes_of_piece() < least_direct_piece;
+           return !tensors.sender(part.tensor, stream.step).is_dense();
          });
 }
 
@@ -76,9 +76,7 @@ NodeMemory& memory_of(const RedistributionState& state) {
 }  // namespace
 
 DirectSend::DirectSend(RedistributionState& state, DirectStream& of)
-    : state_{state},
-      of_{of},
-      is_packed_{of.has_short_runs || has_short_pieces(state.tensors, of.stream)} {
+    : state_{state}, of_{of}, is_packed_{of.has_short_runs || has_gaps(state.tensors, of.stream)} {
   position_.begin(of.stream);
 }
 
@@ -97,7 +95,6 @@ bool DirectSend::test() {
 // Offers the stream, or packs and offers its next piece.
 void DirectSend::offer(std::size_t number) {
   const MessageStream& stream = of_.stream;
-  const BoundArrays& arrays = state_.tensors.senders(stream.step);
   Piece& piece = pieces_[number];
   piece.offer = {.transfer = reinterpret_cast<std::uint64_t>(&state_.transfer),
                  .number = state_.transfer};
@@ -115,9 +112,8 @@ void DirectSend::offer(std::size_t number) {
     piece.offer.bytes = static_cast<std::uint64_t>(end - begin);
   } else {
     position_.skip(stream.bytes);
-    piece.offer.address = reinterpret_cast<std::uint64_t>(arrays.data.data());
-    if (!arrays.strides.empty())
-      piece.offer.strides = reinterpret_cast<std::uint64_t>(arrays.strides.data());
+    piece.offer.address =
+        reinterpret_cast<std::uint64_t>(state_.tensors.senders(stream.step).data.data());
   }
   piece.answer = state_.messages->start({.operation = Operation::recv,
                                          .tag = state_.tag(stream.step, /*is_answer=*/true),
@@ -194,13 +190,11 @@ void DirectReceive::add_strip(std::size_t tensor, const StreamKind& kind, const 
   const bool is_packed = offer_.bytes > 0;
   const bool is_contiguous = is_packed && !is_direct;  // on both sides
   const std::int64_t bytes = (is_contiguous ? strip.elements() : strip.length) * kind.width();
-  const ArrayView from = is_packed ? ArrayView{nullptr, kind.type()} : source(tensor, kind.type());
+  std::byte* const from =
+      is_packed ? address_in_peer(offer_.address) : source(tensor) + strip.source * kind.width();
+  const std::int64_t step = is_packed ? bytes : strip.source_step * kind.width();
   for (std::int64_t run = 0; run < (is_contiguous ? 1 : strip.count); ++run) {
-    if (is_packed)
-      add(memory_.from, address_in_peer(offer_.address), bytes);
-    else
-      add(memory_.from, from, strip.source + run * strip.source_step, strip.length);
-    if (is_packed) offer_.address += static_cast<std::uint64_t>(bytes);
+    add(memory_.from, from + run * step, bytes);
     if (is_direct) {
       add(memory_.to, target, strip.target + run * strip.target_step, strip.length);
     } else {
@@ -210,6 +204,7 @@ void DirectReceive::add_strip(std::size_t tensor, const StreamKind& kind, const 
     gathered_ += bytes;
     if (std::max(memory_.to.size(), memory_.from.size()) >= most_pieces_before_run) flush();
   }
+  if (is_packed) offer_.address += static_cast<std::uint64_t>(strip.elements() * kind.width());
 }
 
 // Stores what add_strip() has put into the scratch memory.
@@ -229,22 +224,9 @@ void DirectReceive::flush() {
   gathered_ = 0;
 }
 
-ArrayView DirectReceive::source(std::size_t tensor, DataType type) {
+std::byte* DirectReceive::source(std::size_t tensor) {
   if (tensor - first_known_ >= addresses_.size()) read_addresses(tensor);
-  std::byte* const data = addresses_[tensor - first_known_];
-  if (offer_.strides == 0) return {data, type};
-  if (tensor_of_gaps_ != tensor) {
-    tensor_of_gaps_ = tensor;
-    const TensorTransfer& transfer = state_.plan.tensors()[tensor];
-    const bool is_forward = of_.stream.step == TransferStep::forward;
-    const auto shape =
-        (is_forward ? transfer.to : transfer.from).local_shape(of_.stream.peer.value());
-    const std::span strides = std::span{strides_}.subspan(
-        (tensor - first_known_) * state_.tensors.most_axes(), shape.size());
-    const bool is_dense = strides.empty() || strides.front() == BoundArrays::dense || is_lost_;
-    gaps_.set(shape, is_dense ? std::span<const std::int64_t>{} : strides);
-  }
-  return {data, type, &gaps_};
+  return addresses_[tensor - first_known_];
 }
 
 // Reads where a tensor and the next few hundred ones lie in the memory of the peer.
@@ -255,11 +237,6 @@ void DirectReceive::read_addresses(std::size_t tensor) {
   addresses_.resize(std::min(most, state_.tensors.size() - tensor));
   read_memory(offer_.address + tensor * sizeof addresses_[0], addresses_.data(),
               addresses_.size() * sizeof addresses_[0]);
-  if (offer_.strides == 0) return;
-  const std::size_t axes = state_.tensors.most_axes();
-  strides_.resize(addresses_.size() * axes);
-  read_memory(offer_.strides + tensor * axes * sizeof strides_[0], strides_.data(),
-              strides_.size() * sizeof strides_[0]);
 }
 
 // Reads contiguous memory. The lists must be empty.

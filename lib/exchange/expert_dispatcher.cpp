@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -12,6 +14,7 @@
 #include "detail/route_planner.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/base/hash.hpp"
+#include "rankmesh/device/device_buffer.hpp"
 #include "rankmesh/group/detail/group_access.hpp"
 #include "rankmesh/wait/mpi_memory.hpp"
 
@@ -85,22 +88,16 @@ ExpertRoute ExpertDispatcher::route(DeviceSpan<const std::int32_t> ids, std::int
   State& s = *state_;
   (void)s.group.native_nccl();  // throws the reason if there are no devices
   using Direction = device::detail::Direction;
-  const auto on_host = s.staging.get<std::int32_t>(ids.size());
-  detail::copy_in_order(on_host.data(), ids.data(), on_host.size_bytes(), Direction::to_host,
-                        stream);
-  device::wait_for(stream);
+  std::vector<std::int32_t> on_host(ids.size());
+  device::detail::copy(on_host.data(), ids.data(), std::span{on_host}.size_bytes(),
+                       Direction::to_host, stream);
   ExpertRoute route = plan(on_host, top_k);
-  const std::vector<std::int64_t>* const lists[] = {&route.pack_, &route.place_, &route.unplace_,
-                                                    &route.sum_};
-  std::size_t count = 0;
-  for (const auto* list : lists) count += list->size();
-  // The next route() waits for its stream before it writes to this memory.
-  const auto staged = s.staging.get<std::int64_t>(count);
-  auto next = staged.begin();
-  for (const auto* list : lists) next = std::ranges::copy(*list, next).out;
-  auto memory = s.routes->take(count, stream);
-  detail::copy_in_order(memory.get(), staged.data(), staged.size_bytes(), Direction::to_device,
-                        stream);
+  std::vector<std::int64_t> lists;
+  for (const auto* list : {&route.pack_, &route.place_, &route.unplace_, &route.sum_})
+    lists.insert(lists.end(), list->begin(), list->end());
+  auto memory = s.routes->take(lists.size(), stream);
+  device::detail::copy(memory.get(), lists.data(), std::span{lists}.size_bytes(),
+                       Direction::to_device, stream);
   route.on_device_ = std::make_shared<ExpertRoute::OnDevice>(std::move(memory));
   return route;
 }

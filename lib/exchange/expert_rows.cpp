@@ -131,10 +131,12 @@ Call ExpertDispatcher::State::RowExchange::call() const {
           .stream = stream};
 }
 
-void ExpertDispatcher::State::run(const RowExchange& exchange) {
-  if (group.size() == 1) return;
-  run_or_leak([&] { rankmesh::detail::GroupAccess::run(group, exchange.call()); },
-              of_blocking.outgoing, of_blocking.incoming);
+template <class RowWork>
+void ExpertDispatcher::State::run(const RowStep<RowWork>& step) {
+  if (group.size() > 1)
+    run_or_leak([&] { rankmesh::detail::GroupAccess::run(group, step.exchange.call()); },
+                of_blocking.outgoing, of_blocking.incoming);
+  run_rows(step.finish, step.exchange.in.kind, step.exchange.stream);
 }
 
 // Returns scratch memory for rows of `like`, for work on the stream.
@@ -196,9 +198,7 @@ void ExpertDispatcher::dispatch(const ExpertRoute& route, ConstBuffer tokens, bo
   const CalledBy caller =
       s.called_by(is_per_choice ? UserFunction::dispatch_choices : UserFunction::dispatch);
   const auto by = s.call_of(is_per_choice ? "::dispatch_choices" : "::dispatch");
-  const auto step = s.dispatch_step(by, s.of_blocking, route, tokens, is_per_choice, rows, stream);
-  s.run(step.exchange);
-  run_rows(step.finish, tokens.kind, stream);
+  s.run(s.dispatch_step(by, s.of_blocking, route, tokens, is_per_choice, rows, stream));
 }
 
 Work ExpertDispatcher::start_dispatch(const ExpertRoute& route, ConstBuffer tokens, Buffer rows) {
@@ -261,10 +261,7 @@ void ExpertDispatcher::combine(const ExpertRoute& route, ConstBuffer rows, Const
                                Buffer out, StreamRef stream) {
   State& s = *state_;
   const CalledBy caller = s.called_by(UserFunction::combine);
-  const auto step =
-      s.combine_step(s.call_of("::combine"), s.of_blocking, route, rows, weights, out, stream);
-  s.run(step.exchange);
-  run_rows(step.finish, rows.kind, stream);
+  s.run(s.combine_step(s.call_of("::combine"), s.of_blocking, route, rows, weights, out, stream));
 }
 
 Work ExpertDispatcher::start_combine(const ExpertRoute& route, ConstBuffer rows,
@@ -292,17 +289,16 @@ void ExpertDispatcher::collect(const ExpertRoute& route, ConstBuffer rows, Buffe
   const std::int64_t h =
       elements_per_row(by, {"rows", rows, route.rows()}, {"choices", choices.as_input(), count});
   const State::Lists lists = s.lists(by, route, rows.kind);
-  const State::RowExchange exchange = s.send_back(by, s.of_blocking, route, rows, h, stream);
-  s.run(exchange);
+  State::RowExchange exchange = s.send_back(by, s.of_blocking, route, rows, h, stream);
   // A choice that is not sent has the index GatherRows::zeros.
-  run_rows(GatherRows{.to = choices.data,
-                      .from = exchange.out.data,
-                      .other = rows.data,
-                      .index = lists.sum,
-                      .rows = count,
-                      .split = route.all_sent_,
-                      .row_bytes = h * static_cast<std::int64_t>(size_of(rows.type))},
-           rows.kind, stream);
+  const GatherRows finish{.to = choices.data,
+                          .from = exchange.out.data,
+                          .other = rows.data,
+                          .index = lists.sum,
+                          .rows = count,
+                          .split = route.all_sent_,
+                          .row_bytes = h * static_cast<std::int64_t>(size_of(rows.type))};
+  s.run(State::RowStep<GatherRows>{std::move(exchange), finish});
 }
 
 }  // namespace rankmesh::exchange

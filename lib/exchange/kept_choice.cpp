@@ -19,10 +19,11 @@ namespace {
 
 // What a member says about a version of the wanted step.
 struct Announcement {
-  std::int64_t number = KeptVersion::incomplete, member = -1, high = 0, low = 0;  // of the hash
+  std::int64_t number = KeptVersion::incomplete, member = -1;
+  Hash128 layout{};
 
   [[nodiscard]] bool is_of_same(const Announcement& other) const {
-    return number == other.number && high == other.high && low == other.low;
+    return number == other.number && layout == other.layout;
   }
 };
 
@@ -37,21 +38,14 @@ struct Candidate {
 
 std::vector<Announcement> announcements(GroupCoordinator& group, const KeptVersions& versions,
                                         std::int64_t step) {
-  std::vector<std::int64_t> own;
-  for (const KeptVersion& version : versions) {
-    const bool is_wanted = version.number != KeptVersion::incomplete && version.step == step;
-    const Hash128 hash = is_wanted ? version.layout->hash : Hash128{};
-    for (const std::int64_t word :
-         {is_wanted ? version.number : KeptVersion::incomplete, version.self.value(),
-          static_cast<std::int64_t>(hash.high), static_cast<std::int64_t>(hash.low)})
-      own.push_back(word);
-  }
-  std::vector<std::int64_t> all(own.size() * static_cast<std::size_t>(group.size()));
+  std::vector<Announcement> own;
+  for (const KeptVersion& version : versions)
+    own.push_back(version.number != KeptVersion::incomplete && version.step == step
+                      ? Announcement{version.number, version.self.value(), version.layout->hash}
+                      : Announcement{});
+  std::vector<Announcement> all(own.size() * static_cast<std::size_t>(group.size()));
   run_or_leak([&] { group.all_gather_async(own, all).wait(); }, own, all);
-  std::vector<Announcement> announced;
-  for (std::size_t word = 0; word < all.size(); word += 4)
-    announced.push_back({all[word], all[word + 1], all[word + 2], all[word + 3]});
-  return announced;
+  return all;
 }
 
 // Returns the layout of a version, which its first member sends to the others.
@@ -64,7 +58,7 @@ std::shared_ptr<const KeptLayout> layout_from(GroupCoordinator& group, const Can
     text.assign(bytes.begin(), bytes.end());
   }
   broadcast_message(group, text, RankInGroup{candidate.first});
-  return KeptLayout::parse({reinterpret_cast<const char*>(text.data()), text.size()});
+  return KeptLayout::parse(std::string{reinterpret_cast<const char*>(text.data()), text.size()});
 }
 
 // Returns the versions of a step: first the one that most members have, and of those the newest.

@@ -2,8 +2,10 @@
 #include "detail/kept_layout.hpp"
 
 #include <algorithm>
-#include <charconv>
+#include <sstream>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -39,32 +41,6 @@ FailureDomains domains_of(const GroupCoordinator& group) {
   return domains;
 }
 
-// Reads the parts of a text that this file has written.
-class TextParts {
- public:
-  explicit TextParts(std::string_view text) : rest_{text} {}
-  [[nodiscard]] bool is_empty() const { return rest_.empty(); }
-  std::string_view until(char end) {
-    const std::string_view part = rest_.substr(0, rest_.find(end));
-    rest_.remove_prefix(std::min(rest_.size(), part.size() + 1));
-    return part;
-  }
-  std::int64_t number() {
-    const std::string_view part = until(' ');
-    std::int64_t number = 0;
-    std::from_chars(part.data(), part.data() + part.size(), number);
-    return number;
-  }
-  std::string_view next(std::int64_t count) {
-    const std::string_view part = rest_.substr(0, static_cast<std::size_t>(count));
-    rest_.remove_prefix(part.size());
-    return part;
-  }
-
- private:
-  std::string_view rest_;
-};
-
 TensorPlacement moved(const TensorPlacement& place, std::int64_t distance, std::int64_t members) {
   return rankmesh::detail::renumbered(
       place, [&](std::int64_t rank) { return (rank + distance) % members; });
@@ -83,25 +59,27 @@ KeptLayout::KeptLayout(std::int64_t mesh, RankSet members, std::int64_t distance
   for (std::size_t t = 0; t < tensors.size(); ++t) by_name_.emplace(tensors[t].name, t);
 }
 
-std::shared_ptr<const KeptLayout> KeptLayout::parse(std::string_view text) {
-  TextParts parts{text};
-  const std::int64_t mesh = parts.number();
-  const std::int64_t distance = parts.number();
-  RankSet ranks = RankSet::parse(parts.until('\n'));
+std::shared_ptr<const KeptLayout> KeptLayout::parse(const std::string& text) {
+  std::istringstream in{text};
+  std::int64_t mesh = 0, distance_of_copies = 0;
+  std::string members;
+  std::getline(in >> mesh >> distance_of_copies >> std::ws, members);
+  RankSet ranks = RankSet::parse(members);
   std::vector<KeptTensor> tensors;
   OncePerPlace parsed, copies;
-  while (!parts.is_empty()) {
-    const bool is_copied = parts.number() != 0;
-    const std::int64_t length = parts.number();
-    std::string name{parts.next(length)};
-    const std::string place{parts.until('\n')};
+  bool is_copied = false;
+  for (std::size_t length = 0; in >> is_copied >> length;) {
+    std::string name(length, '\0'), place;
+    in.ignore().read(name.data(), static_cast<std::streamsize>(length));
+    std::getline(in, place);
     tensors.push_back(
         {std::move(name), parsed.of(place, [&] { return TensorPlacement::parse(place); })});
     if (is_copied)
-      tensors.back().copy =
-          copies.of(place, [&] { return moved(tensors.back().place, distance, ranks.size()); });
+      tensors.back().copy = copies.of(
+          place, [&] { return moved(tensors.back().place, distance_of_copies, ranks.size()); });
   }
-  return std::make_shared<const KeptLayout>(mesh, std::move(ranks), distance, std::move(tensors));
+  return std::make_shared<const KeptLayout>(mesh, std::move(ranks), distance_of_copies,
+                                            std::move(tensors));
 }
 
 const KeptTensor* KeptLayout::find(const std::string& name) const {

@@ -98,22 +98,29 @@ std::span<Byte> rest_of(std::span<Byte> message) {
   return message.subspan(std::min(message.size(), short_message));
 }
 
-// The lengths of all members' messages, and whether a member failed.
-struct Lengths {
-  std::vector<std::int64_t> counts;
-  bool failed = false;
-};
-
-Lengths exchange_lengths(GroupCoordinator& group, std::size_t bytes, const Failure* failure) {
+// Returns the lengths of all members' messages. If a member could not create its message, throws
+// the same error on all of them.
+std::vector<std::int64_t> exchange_lengths(GroupCoordinator& group, UserFunction function,
+                                           std::size_t bytes, const Failure* failure) {
   std::vector<std::uint64_t> mine{bytes, failure == nullptr ? 0U : 1U};
   std::vector<std::uint64_t> all(2 * static_cast<std::size_t>(group.size()));
   run_or_leak([&] { group.all_gather(mine, all); }, mine, all);
-  Lengths lengths;
-  for (std::size_t r = 0; r < all.size(); r += 2) {
-    lengths.counts.push_back(static_cast<std::int64_t>(all[r]));
-    lengths.failed = lengths.failed || all[r + 1] != 0;
+  std::vector<std::int64_t> counts;
+  for (std::size_t r = 0; r < all.size(); r += 2)
+    counts.push_back(static_cast<std::int64_t>(all[r]));
+  for (std::int64_t r = 0; r < group.size(); ++r) {
+    if (all[2 * static_cast<std::size_t>(r) + 1] == 0) continue;
+    std::vector<char> text(200);
+    if (failure != nullptr) failure->text.copy(text.data(), text.size() - 1);
+    run_or_leak([&] { group.broadcast(text, r); }, text);
+    fail_as_sender(group, to_string(function), r, bytes_of(text.data()));
   }
-  return lengths;
+  return counts;
+}
+
+Bytes memory_for(const std::vector<std::int64_t>& counts) {
+  return Bytes(
+      static_cast<std::size_t>(std::accumulate(counts.begin(), counts.end(), std::int64_t{0})));
 }
 
 std::vector<Bytes> divided(std::span<const std::byte> all,
@@ -125,22 +132,6 @@ std::vector<Bytes> divided(std::span<const std::byte> all,
     all = all.subspan(n);
   }
   return messages;
-}
-
-// If a member could not create its message, throws the same error on all of them.
-void throw_failures(GroupCoordinator& group, UserFunction function, const Lengths& lengths,
-                    const Failure* failure) {
-  if (!lengths.failed) return;
-  const std::string text = failure == nullptr ? "" : failure->text.substr(0, 200);
-  std::vector<char> mine(208);
-  mine[0] = failure == nullptr ? 0 : 1;
-  std::copy(text.begin(), text.end(), mine.begin() + 1);
-  std::vector<char> all(mine.size() * static_cast<std::size_t>(group.size()));
-  run_or_leak([&] { group.all_gather(mine, all); }, mine, all);
-  for (std::int64_t r = 0; r < group.size(); ++r) {
-    const char* theirs = all.data() + static_cast<std::size_t>(r) * mine.size();
-    if (theirs[0] == 1) fail_as_sender(group, to_string(function), r, bytes_of(theirs + 1));
-  }
 }
 
 }  // namespace
@@ -196,26 +187,22 @@ std::optional<Bytes> try_recv_message(GroupCoordinator& group, Peer from, int ta
 std::vector<Bytes> gather_messages(GroupCoordinator& group, std::span<const std::byte> message,
                                    RankInGroup root, const Failure* failure) {
   const CalledBy by{GroupAccess::runtime(group), UserFunction::gather_messages};
-  const Lengths lengths = exchange_lengths(group, message.size(), failure);
-  throw_failures(group, UserFunction::gather_messages, lengths, failure);
+  const auto counts =
+      exchange_lengths(group, UserFunction::gather_messages, message.size(), failure);
   const bool at_root = group.rank_in_group() == root;
-  const std::int64_t total =
-      std::accumulate(lengths.counts.begin(), lengths.counts.end(), std::int64_t{0});
-  Bytes all(at_root ? static_cast<std::size_t>(total) : 0);
-  run_or_leak([&] { group.gather_v(message, all, lengths.counts, root); }, all);
-  return at_root ? divided(all, lengths.counts) : std::vector<Bytes>{};
+  Bytes all = at_root ? memory_for(counts) : Bytes{};
+  run_or_leak([&] { group.gather_v(message, all, counts, root); }, all);
+  return at_root ? divided(all, counts) : std::vector<Bytes>{};
 }
 
 std::vector<Bytes> all_gather_messages(GroupCoordinator& group, std::span<const std::byte> message,
                                        const Failure* failure) {
   const CalledBy by{GroupAccess::runtime(group), UserFunction::all_gather_messages};
-  const Lengths lengths = exchange_lengths(group, message.size(), failure);
-  throw_failures(group, UserFunction::all_gather_messages, lengths, failure);
-  const std::int64_t total =
-      std::accumulate(lengths.counts.begin(), lengths.counts.end(), std::int64_t{0});
-  Bytes all(static_cast<std::size_t>(total));
-  run_or_leak([&] { group.all_gather_v(message, all, lengths.counts); }, all);
-  return divided(all, lengths.counts);
+  const auto counts =
+      exchange_lengths(group, UserFunction::all_gather_messages, message.size(), failure);
+  Bytes all = memory_for(counts);
+  run_or_leak([&] { group.all_gather_v(message, all, counts); }, all);
+  return divided(all, counts);
 }
 
 }  // namespace rankmesh::exchange

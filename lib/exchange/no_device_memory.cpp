@@ -10,14 +10,6 @@ RANKMESH_PRIVATE_API void* allocate_for_all_streams(std::size_t bytes) {
   return device::allocate_in_order(bytes, {});
 }
 RANKMESH_PRIVATE_API void free_after_device(void*) noexcept {}
-RANKMESH_PRIVATE_API void* allocate_pinned(std::size_t bytes) {
-  return device::allocate_in_order(bytes, {});
-}
-RANKMESH_PRIVATE_API void free_pinned(void*) noexcept {}
-RANKMESH_PRIVATE_API void copy_in_order(void*, const void*, std::size_t, device::detail::Direction,
-                                        StreamRef stream) {
-  device::wait_for(stream);
-}
 RANKMESH_PRIVATE_API void copy_rows_in_order(std::byte*, std::int64_t, const std::byte*,
                                              std::int64_t, std::int64_t, std::int64_t,
                                              StreamRef stream) {

@@ -31,7 +31,7 @@ std::string_view name_of(const StageMove& move) {
 }  // namespace
 
 StageExchange::StageExchange(GroupCoordinator& stages, StageExchangeOptions options)
-    : stages_{stages}, options_{options} {
+    : life_{stages}, stages_{stages}, options_{options} {
   if (options.tag < 0 || options.tag > highest_tag)
     throw UsageError{
         fmt::format("the tag of a stage exchange is {}", options.tag),
@@ -79,6 +79,7 @@ void StageExchange::require_separate(std::span<const StageMove> moves) const {
 }
 
 WorkList StageExchange::start(std::span<const StageMove> moves, StreamRef stream) {
+  life_.require("StageExchange");
   require_separate(moves);
   WorkList works;
   // Receives first, so that messages that arrive find their buffers.

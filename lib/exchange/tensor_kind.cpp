@@ -28,63 +28,47 @@ DataType type_of_sum(DataType from, DataType to) {
   return is_narrow_float(from) ? DataType::float32 : from;
 }
 
-// Memory of a tensor, for messages.
-struct Given {
-  const ConstBuffer& memory;
-  const std::vector<std::int64_t>& strides;
-  const std::vector<std::int64_t>& lengths;  // empty if the type of the memory does not say them
-  const TensorTransfer& transfer;
-  const char* role;
-  Rank self;
-};
-
-[[noreturn]] void refuse(const Given& given, const std::string& what, const std::string& hint) {
-  throw UsageError{fmt::format("the {} of {} on rank {}: {}", given.role, name_of(given.transfer),
-                               given.self.value(), what),
-                   hint};
-}
-
-// Returns the elements from the first to the last one.
-std::int64_t extent_of(const Given& given, const std::vector<std::int64_t>& shape) {
-  if (given.strides.size() != shape.size())
-    refuse(given, fmt::format("it has {} strides for {} axes", given.strides.size(), shape.size()),
-           "pass one stride per axis, or none for a dense array");
-  std::int64_t extent = 1;
-  for (std::size_t axis = 0; axis < shape.size(); ++axis) {
-    if (given.strides[axis] < 0)
-      refuse(given, fmt::format("the stride of axis {} is {}", axis, given.strides[axis]),
-             "use strides of 0 or more");
-    extent += (shape[axis] - 1) * given.strides[axis];
-  }
-  return extent;
-}
-
 // Throws the error of memory that is wrong.
-void check_memory(const Given& given, const NeededMemory& needed, MemoryKind kind) {
-  if (needed.count == 0) return;
+// @param role  What it is to the transfer, for messages.
+template <class Byte>
+void check_memory(const TensorMemory<Byte>& given, const NeededMemory& needed, MemoryKind kind,
+                  const TensorTransfer& transfer, const char* role, Rank self) {
+  const auto refuse = [&](const std::string& what, const std::string& hint) {
+    throw UsageError{
+        fmt::format("the {} of {} on rank {}: {}", role, name_of(transfer), self.value(), what),
+        hint};
+  };
+  if (needed.count == 0 || needed.is_met_by(given, kind)) return;
   if (given.memory.kind == MemoryKind::device && kind == MemoryKind::host)
-    throw UnsupportedError{
-        fmt::format("the {} of {} is in device memory", given.role, name_of(given.transfer)),
-        "copy it to host memory first; a Redistribution moves device memory if "
-        "RedistributionOptions::kind says so"};
+    throw UnsupportedError{fmt::format("the {} of {} is in device memory", role, name_of(transfer)),
+                           "copy it to host memory first; a Redistribution moves device memory if "
+                           "RedistributionOptions::kind says so"};
   if (given.memory.kind != kind)
-    refuse(given, "it is in host memory, the Redistribution moves device memory",
+    refuse("it is in host memory, the Redistribution moves device memory",
            "pass a DeviceSpan, or set RedistributionOptions::kind to MemoryKind::host on all "
            "members");
   if (given.memory.type != needed.type)
-    refuse(given,
-           fmt::format("its elements are {}, those of the plan {}", to_string(given.memory.type),
+    refuse(fmt::format("its elements are {}, those of the plan {}", to_string(given.memory.type),
                        to_string(needed.type)),
            "pass elements of the type of the plan");
   if (!given.lengths.empty() && given.lengths != needed.shape)
-    refuse(given, fmt::format("the array is [{}]", fmt::join(given.lengths, ",")),
+    refuse(fmt::format("the array is [{}]", fmt::join(given.lengths, ",")),
            fmt::format("the local shape is [{}]: pass an array with these axes",
                        fmt::join(needed.shape, ",")));
   const bool is_dense = given.strides.empty();
-  const std::int64_t count = is_dense ? needed.count : extent_of(given, needed.shape);
+  if (!is_dense && given.strides.size() != needed.shape.size())
+    refuse(fmt::format("it has {} strides for {} axes", given.strides.size(), needed.shape.size()),
+           "pass one stride per axis, or none for a dense array");
+  std::int64_t count = is_dense ? needed.count : 1;  // from the first element to the last one
+  for (std::size_t axis = 0; axis < given.strides.size(); ++axis) {
+    if (given.strides[axis] < 0)
+      refuse(fmt::format("the stride of axis {} is {}", axis, given.strides[axis]),
+             "use strides of 0 or more");
+    count += (needed.shape[axis] - 1) * given.strides[axis];
+  }
   const bool is_wrong = is_dense ? given.memory.count != count : given.memory.count < count;
   if (is_wrong)
-    refuse(given, fmt::format("it has {} elements, {} are needed", given.memory.count, count),
+    refuse(fmt::format("it has {} elements, {} are needed", given.memory.count, count),
            fmt::format("the local shape is [{}]", fmt::join(needed.shape, ",")));
 }
 
@@ -114,16 +98,12 @@ TensorKind::TensorKind(const TensorTransfer& transfer, Rank rank)
 
 void TensorKind::check_source(const TensorTransfer& transfer, const TensorSource& given,
                               MemoryKind kind) const {
-  if (!source.is_met_by(given, kind))
-    check_memory({given.memory, given.strides, given.lengths, transfer, "source", self}, source,
-                 kind);
+  check_memory(given, source, kind, transfer, "source", self);
 }
 
 void TensorKind::check_target(const TensorTransfer& transfer, const TensorTarget& given,
                               MemoryKind kind) const {
-  if (!target.is_met_by(given, kind))
-    check_memory({given.memory.as_input(), given.strides, given.lengths, transfer, "target", self},
-                 target, kind);
+  check_memory(given, target, kind, transfer, "target", self);
 }
 
 void TensorKind::check(const TensorTransfer& transfer, const TensorSource& given_source,

@@ -77,7 +77,7 @@ WaitPoint point_of_collective(const std::string& name, const GroupDescription& g
       fmt::format("{}|{}{}", identity, call.is_on_device ? "device|" : "", call.number));
   // The group is broken after a failure. An adopted communicator may be adopted again under the
   // same name.
-  if (!group.is_adopted) point.scope = hash_bytes(identity).low;
+  if (!group.is_adopted) point.scope = group.key();
   return point;
 }
 

@@ -29,6 +29,9 @@ class Checker {
   void collective() const {
     const Call& c = call_;
     const OperationFacts& facts = facts_of(c.operation);
+    if (facts.reduces && c.reduction > ReduceOp::avg)
+      refuse(fmt::format("there is no ReduceOp with the number {}", static_cast<int>(c.reduction)),
+             "pass ReduceOp::sum, prod, min, max or avg");
     if (facts.awaited == Awaited::earlier && c.reduction == ReduceOp::avg)
       refuse(fmt::format("{} cannot be computed", to_string(c.reduction)),
              "use sum, prod, min or max (for complex numbers, sum or prod), or a function");

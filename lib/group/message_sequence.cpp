@@ -73,7 +73,7 @@ WaitPoint CallDispatcher::point_of(const SequenceDescription& description,
   const std::string identity = group.identity + "|" + group.ranks.to_string();
   WaitPoint point = WaitPoint::of(std::move(members), description.activity,
                                   fmt::format("{}|{}", identity, description.identity));
-  if (!group.is_adopted) point.scope = hash_bytes(identity).low;
+  if (!group.is_adopted) point.scope = group.key();
   return point;
 }
 

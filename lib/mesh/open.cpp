@@ -350,7 +350,7 @@ std::unique_ptr<MeshState> make_state(LocalPlan local, MeshOptions options,
   control->log(LogLevel::info, fmt::format("rank {} opened mesh {}: {} communicators, {} nodes",
                                            control->rank().value(), description, created,
                                            control->placement.node_count()));
-  return std::unique_ptr<MeshState>{
+  auto state = std::unique_ptr<MeshState>{
       new MeshState{.plan = local.plan,
                     .spec = std::move(*local.spec),
                     .options = std::move(options),
@@ -363,6 +363,8 @@ std::unique_ptr<MeshState> make_state(LocalPlan local, MeshOptions options,
                     .has_split_devices = std::move(groups.has_split),
                     .mark{description, control->comm().size(),
                           control->is_spare() ? "spare" : plan.describe(control->rank())}}};
+  control->calls_of = [mesh = state.get()](std::uint64_t scope) { return mesh->calls_of(scope); };
+  return state;
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 
 #include <utility>
 
-#include "base/detail/error_in_flight.hpp"
 #include "rankmesh/mpi/error.hpp"
 
 namespace rankmesh::detail {
@@ -12,6 +11,7 @@ namespace rankmesh::detail {
 MeshState::~MeshState() {
   // A child process that was forked must not speak for the rank, whose memory it shares.
   const bool is_rank = ::getpid() == process;
+  control->calls_of = nullptr;
   // Another thread may be advancing the operations, which are about to be abandoned.
   const bool is_entered = is_rank && runtime->lock.enter_after_guests();
   if (is_rank) end_on_peers();
@@ -26,6 +26,13 @@ MeshState::~MeshState() {
     (void)device->abort();
   else
     leak_devices();
+}
+
+std::optional<std::uint64_t> MeshState::calls_of(std::uint64_t scope) const {
+  for (const auto& connection : connections)
+    if (connection->group.key() == scope && !connection->is_closed())
+      return connection->last_call();
+  return std::nullopt;
 }
 
 void MeshState::end_on_peers() {
@@ -47,8 +54,8 @@ void MeshState::tell_peers() const {
   if (!mpi::is_active()) return;   // all ranks have finalised MPI, or do so now
   std::string why = "left the mesh without close()";
   if (std::uncaught_exceptions() > exceptions) {
-    const std::string failure = error_in_flight();
-    why = "left the mesh by an exception" + (failure.empty() ? "" : ": probably " + failure);
+    const std::string reason = control->reason_in_flight();
+    why = "left the mesh by an exception" + (reason.empty() ? "" : ": " + reason);
   } else if (!runtime->last_failure.empty()) {
     why += " after an error (" + runtime->last_failure + ")";
   }

@@ -169,22 +169,6 @@ std::vector<Step> longest_chain(const Evidence& evidence, const Roots& roots) {
   return steps;
 }
 
-// For ranks that have closed the mesh: how many calls they have made in the group in which others
-// wait for them.
-std::string numbers_text(const Evidence& evidence, const Roots& roots) {
-  const std::size_t waiter = roots.waiters.nodes.front();
-  const std::size_t root = roots.waiters.next.front();
-  const Call* const call = blocked_call(evidence, waiter);
-  if (call == nullptr || call->number == 0) return "";
-  const Member* const member = evidence.job.member(evidence.job.group_of(waiter, *call), root);
-  if (member == nullptr || !member->last()) return "";
-  return fmt::format(" {} made {} in this group of {}, {} has made {}.",
-                     capital(name_ranks(evidence.job, {&root, 1})),
-                     count_text(*member->last(), "call"),
-                     family_of(evidence.job.record(waiter), *call),
-                     name_ranks(evidence.job, {&waiter, 1}), call->number);
-}
-
 Finding chain_finding(const Evidence& evidence, Roots& roots) {
   const Job& job = evidence.job;
   const Record& record = job.record(roots.nodes.front());
@@ -198,7 +182,7 @@ Finding chain_finding(const Evidence& evidence, Roots& roots) {
   if (roots.camps.size() > most_camps)
     finding.text += "; the others are outside rankmesh, too, after other calls";
   finding.text += ".";
-  if (is_closed) finding.text += numbers_text(evidence, roots);
+  if (is_closed) finding.text += counts_text(evidence, {&roots.waiters.nodes.front(), 1});
   finding.text += indirect_text(evidence, roots.waiters, direct);
   finding.steps = longest_chain(evidence, roots);
   std::vector<std::size_t> waiting = roots.waiters.nodes;

@@ -110,7 +110,8 @@ Finding circle_finding(const Evidence& evidence, const std::vector<std::size_t>&
                   is_certain ? "These ranks wait for each other, so none of them can go on"
                              : "These ranks probably wait for each other",
                   fmt::join(parts, "; "));
-  finding.text += orders_text(evidence, circle);
+  const std::string orders = orders_text(evidence, circle);
+  finding.text += orders.empty() ? counts_text(evidence, circle) : orders;
   if (!is_certain && has_message(evidence, circle))
     finding.text +=
         " A send can end before its receive is called only while its message fits into a buffer.";

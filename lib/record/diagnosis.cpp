@@ -2,8 +2,10 @@
 #include "record/diagnosis.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <map>
+#include <set>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -25,6 +27,33 @@ std::string wait_text(const Evidence& evidence, std::size_t node) {
   if (const Call* const call = blocked_call(evidence, node)) return to_string(record, *call);
   if (evidence.graph.nodes[node].activity == Activity::wait) return record.wait->text;
   return doing(record, nullptr);
+}
+
+std::string counts_text(const Evidence& evidence, std::span<const std::size_t> nodes) {
+  const Job& job = evidence.job;
+  constexpr std::size_t most_counts = 4;
+  std::string text;
+  std::set<std::size_t> known;
+  for (const std::size_t node : nodes) {
+    const Call* const call = blocked_call(evidence, node);
+    const std::size_t group = call == nullptr ? none : job.group_of(node, *call);
+    if (group == none || call->number == 0 || !known.insert(group).second) continue;
+    std::map<std::uint64_t, std::vector<std::size_t>, std::greater<>> by_count;
+    for (const Member& member : job.groups()[group].members)
+      if (const auto last = member.last()) by_count[*last].push_back(member.node);
+    if (by_count.size() < 2) continue;
+    std::vector<std::string> parts;
+    for (const auto& [count, members] : by_count) {
+      if (parts.size() == most_counts) break;
+      parts.push_back(fmt::format("{} {} made {}", number_ranks(job, members),
+                                  members.size() == 1 ? "has" : "have",
+                                  parts.empty() ? fmt::format("{} of {}", count_text(count, "call"),
+                                                              family_of(job.record(node), *call))
+                                                : std::to_string(count)));
+    }
+    text += fmt::format(" {}.", capital(fmt::format("{}", fmt::join(parts, ", and "))));
+  }
+  return text;
 }
 
 void shorten(std::vector<Finding>& findings) {

@@ -1,21 +1,35 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// Solves the assignment problem by an auction (Bertsekas 1988). Coordinates bid for ranks, whose
+// prices rise. A coordinate accepts a rank if no other rank is better by more than `step`. The step
+// becomes smaller from phase to phase; the prices are kept.
 #include "rankmesh/transfer/assignment.hpp"
 
 #include <algorithm>
-#include <map>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <set>
+#include <span>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
-#include "detail/assignment_problem.hpp"
 #include "rankmesh/base/error.hpp"
 
 namespace rankmesh {
 namespace {
 
-using detail::HeldList;
+// The bytes that ranks hold for one coordinate: pairs of a rank and bytes, in the order of the
+// ranks.
+using HeldList = std::vector<std::pair<std::size_t, std::int64_t>>;
 
-constexpr std::size_t most_exact = 1024;  // classes on either side
 constexpr std::int64_t most_bytes = std::int64_t{1} << 62;
+constexpr std::size_t no_rank = std::numeric_limits<std::size_t>::max();
+constexpr std::int64_t lowest_gain = std::numeric_limits<std::int64_t>::min();
+constexpr std::int64_t step_divisor = 5;
+constexpr std::int64_t most_visits = 400'000'000;  // of list entries, in all phases
+constexpr std::int64_t largest_scaled = std::int64_t{1} << 60;
 
 void validate(std::int64_t coordinates, std::int64_t ranks, std::span<const HeldBytes> held) {
   if (coordinates < 0 || coordinates > ranks)
@@ -54,55 +68,145 @@ void normalise(std::vector<HeldList>& lists) {
   }
 }
 
-// Members with equal lists.
-struct EqualMembers {
-  std::vector<std::vector<std::int64_t>> members;
-  std::vector<std::size_t> class_of;  // of each member
-
-  explicit EqualMembers(const std::vector<HeldList>& lists) {
-    std::map<HeldList, std::size_t> known;
-    for (std::size_t i = 0; i < lists.size(); ++i) {
-      const auto [place, is_new] = known.emplace(lists[i], members.size());
-      if (is_new) members.emplace_back();
-      members[place->second].push_back(static_cast<std::int64_t>(i));
-      class_of.push_back(place->second);
-    }
-  }
-  [[nodiscard]] std::vector<std::int64_t> sizes() const {
-    std::vector<std::int64_t> result;
-    for (const auto& list : members) result.push_back(std::ssize(list));
-    return result;
-  }
+// A rank and what a coordinate gains from it: the bytes that it holds minus its price.
+struct Offer {
+  std::size_t rank = no_rank;
+  std::int64_t gain = lowest_gain;
 };
 
-std::vector<std::size_t> assign_classes(const std::vector<HeldList>& lists,
-                                        const EqualMembers& rows, const EqualMembers& columns) {
-  detail::ClassProblem problem{rows.sizes(), columns.sizes(), {}};
-  const std::size_t width = columns.members.size();
-  problem.held.resize(rows.members.size() * width);
-  for (std::size_t i = 0; i < rows.members.size(); ++i)
-    for (const auto& [rank, bytes] : lists[static_cast<std::size_t>(rows.members[i].front())])
-      problem.held[i * width + columns.class_of[rank]] = bytes;
-  std::vector<std::size_t> rank_of(lists.size());
-  auto next_row = std::vector<std::size_t>(rows.members.size());
-  auto next_column = std::vector<std::size_t>(width);
-  for (const detail::ClassFlow& flow : detail::solve_exactly(problem))
-    for (std::int64_t n = 0; n < flow.count; ++n) {
-      const std::int64_t coordinate = rows.members[flow.row][next_row[flow.row]++];
-      const std::int64_t rank = columns.members[flow.column][next_column[flow.column]++];
-      rank_of[static_cast<std::size_t>(coordinate)] = static_cast<std::size_t>(rank);
+class Auction {
+ public:
+  explicit Auction(const std::vector<HeldList>& held)
+      : held_{held},
+        members_{held.size()},
+        prices_(members_),
+        rank_of_(members_, no_rank),
+        owner_(members_, no_rank) {
+    for (std::size_t r = 0; r < members_; ++r) by_price_.emplace(0, r);
+    std::vector<std::int64_t> best_of_rank(members_);
+    for (const HeldList& list : held_) {
+      std::int64_t best = 0;
+      for (const auto& [rank, bytes] : list) {
+        best = std::max(best, bytes);
+        best_of_rank[rank] = std::max(best_of_rank[rank], bytes);
+      }
+      largest_ = std::max(largest_, best);
+      bound_ += best;
     }
-  return rank_of;
-}
+    std::int64_t of_ranks = 0;
+    for (const std::int64_t best : best_of_rank) of_ranks += best;
+    bound_ = std::min(bound_, of_ranks);
+    // With these integers, the assignment is optimal once the step is 1.
+    const auto exact = static_cast<std::int64_t>(members_) + 1;
+    if (largest_ < largest_scaled / exact) scale_ = exact;
+  }
 
-std::int64_t kept_bytes(const std::vector<HeldList>& lists,
-                        const std::vector<std::size_t>& rank_of) {
-  std::int64_t sum = 0;
-  for (std::size_t i = 0; i < lists.size(); ++i)
-    for (const auto& [rank, bytes] : lists[i])
-      if (rank == rank_of[i]) sum += bytes;
-  return sum;
-}
+  /// Returns the assignment of all coordinates.
+  Assignment run() {
+    for (std::int64_t step = std::max<std::int64_t>(1, largest_ * scale_ / step_divisor);;
+         step = std::max<std::int64_t>(1, step / step_divisor)) {
+      assign_all(step);
+      bound_ = std::min(bound_, dual());
+      if (step == 1 || kept() == bound_ || visits_ >= most_visits) break;
+    }
+    const std::int64_t sum = kept();
+    return {{rank_of_.begin(), rank_of_.end()}, sum, bound_, sum == bound_ ? "exact" : "auction"};
+  }
+
+ private:
+  // One phase: all coordinates get ranks.
+  void assign_all(std::int64_t step) {
+    std::ranges::fill(rank_of_, no_rank);
+    std::ranges::fill(owner_, no_rank);
+    std::vector<std::size_t> waiting(members_);
+    for (std::size_t i = 0; i < members_; ++i) waiting[i] = members_ - 1 - i;
+    while (!waiting.empty() && visits_ < most_visits) {
+      const std::size_t bidder = waiting.back();
+      waiting.pop_back();
+      const std::size_t rank = bid(bidder, step);
+      if (owner_[rank] != no_rank) {
+        rank_of_[owner_[rank]] = no_rank;
+        waiting.push_back(owner_[rank]);
+      }
+      owner_[rank] = bidder;
+      rank_of_[bidder] = rank;
+    }
+    // The auction takes too long: the other coordinates get the remaining ranks.
+    std::size_t rank = 0;
+    for (const std::size_t coordinate : waiting) {
+      while (owner_[rank] != no_rank) ++rank;
+      owner_[rank] = coordinate;
+      rank_of_[coordinate] = rank;
+    }
+  }
+
+  // Raises the price of the rank that is best for a coordinate, until another rank is better by
+  // `step`. Ranks that are not in the list hold 0 bytes, so only the cheapest of these ranks count.
+  std::size_t bid(std::size_t bidder, std::int64_t step) {
+    Offer best, second;
+    const auto consider = [&](std::size_t rank, std::int64_t gain) {
+      if (rank == best.rank) return;
+      if (gain > best.gain)
+        second = std::exchange(best, {rank, gain});
+      else if (gain > second.gain)
+        second = {rank, gain};
+    };
+    for (const auto& [rank, bytes] : held_[bidder]) consider(rank, bytes * scale_ - prices_[rank]);
+    visits_ += std::ssize(held_[bidder]) + 2;
+    int cheapest = 0;
+    for (const auto& [price, rank] : by_price_) {
+      consider(rank, -price);
+      if (++cheapest == 2) break;
+    }
+    const std::int64_t rise = (second.rank == no_rank ? 0 : best.gain - second.gain) + step;
+    by_price_.erase({prices_[best.rank], best.rank});
+    prices_[best.rank] += rise;
+    by_price_.emplace(prices_[best.rank], best.rank);
+    return best.rank;
+  }
+
+  [[nodiscard]] std::int64_t kept() const {
+    std::int64_t sum = 0;
+    for (std::size_t i = 0; i < members_; ++i) {
+      const HeldList& list = held_[i];
+      const auto place = std::ranges::lower_bound(list, rank_of_[i], {},
+                                                  [](const auto& entry) { return entry.first; });
+      if (place != list.end() && place->first == rank_of_[i]) sum += place->second;
+    }
+    return sum;
+  }
+
+  // The value of the dual problem, in bytes: the sum of all prices and of the greatest gain of each
+  // coordinate. Each term is small, but the sums may be large. Therefore the sums are formed in
+  // bytes and remainders.
+  [[nodiscard]] std::int64_t dual() const {
+    const std::int64_t least = by_price_.begin()->first;
+    std::int64_t whole = 0, rest = 0;
+    const auto add = [&](std::int64_t value) {
+      whole += value / scale_;
+      rest += value % scale_;
+    };
+    // All prices are lowered by the least price, and all gains rise by the same amount.
+    for (const std::int64_t price : prices_) add(price - least);
+    for (const HeldList& list : held_) {
+      std::int64_t gain = 0;  // of the cheapest rank
+      for (const auto& [rank, bytes] : list)
+        gain = std::max(gain, bytes * scale_ - (prices_[rank] - least));
+      add(gain);
+    }
+    return whole + rest / scale_;
+  }
+
+  const std::vector<HeldList>& held_;
+  std::size_t members_;
+  std::int64_t scale_ = 1;
+  std::int64_t largest_ = 0;
+  std::int64_t bound_ = 0;
+  std::int64_t visits_ = 0;
+  std::vector<std::int64_t> prices_;
+  std::set<std::pair<std::int64_t, std::size_t>> by_price_;
+  std::vector<std::size_t> rank_of_, owner_;
+};
 
 }  // namespace
 
@@ -114,29 +218,8 @@ Assignment assign_ranks(std::int64_t coordinates, std::int64_t ranks,
   for (const HeldBytes& entry : held)
     lists[static_cast<std::size_t>(entry.coordinate)].emplace_back(entry.rank, entry.bytes);
   normalise(lists);
-  const EqualMembers rows{lists};
-  std::vector<HeldList> of_ranks(lists.size());
-  for (std::size_t i = 0; i < rows.members.size(); ++i)
-    for (const auto& [rank, bytes] : lists[static_cast<std::size_t>(rows.members[i].front())])
-      of_ranks[rank].emplace_back(i, bytes);
-  const EqualMembers columns{of_ranks};
-
-  Assignment result;
-  std::vector<std::size_t> rank_of;
-  if (rows.members.size() <= most_exact && columns.members.size() <= most_exact) {
-    rank_of = assign_classes(lists, rows, columns);
-    result.kept = result.bound = kept_bytes(lists, rank_of);
-    result.how = "exact";
-  } else {
-    std::vector<const HeldList*> pointers;
-    for (const HeldList& list : lists) pointers.push_back(&list);
-    detail::AuctionResult found = detail::auction(pointers);
-    rank_of = std::move(found.rank_of);
-    result.kept = kept_bytes(lists, rank_of);
-    result.bound = found.bound;
-    result.how = "auction";
-  }
-  result.rank_of.assign(rank_of.begin(), rank_of.begin() + coordinates);
+  Assignment result = Auction{lists}.run();
+  result.rank_of.resize(static_cast<std::size_t>(coordinates));
   return result;
 }
 

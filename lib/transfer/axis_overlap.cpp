@@ -23,25 +23,25 @@ std::vector<ClassRange> ranges_of(const AxisShares& axis) {
 }
 
 // Appends a run, as a repetition of the last one if it fits.
-void append(std::vector<CommonRun>& runs, std::int64_t source, std::int64_t target,
+void append(std::vector<Strip>& runs, std::int64_t source, std::int64_t target,
             std::int64_t length) {
   if (!runs.empty()) {
-    CommonRun& last = runs.back();
+    Strip& last = runs.back();
     const std::int64_t source_step = source - last.source;
     const std::int64_t target_step = target - last.target;
-    if (last.repeat == 1 && source_step == last.length && target_step == last.length) {
+    if (last.count == 1 && source_step == last.length && target_step == last.length) {
       last.length += length;
       return;
     }
-    if (last.length == length && last.repeat == 1) {
-      last.repeat = 2;
-      last.source_stride = source_step;
-      last.target_stride = target_step;
+    if (last.length == length && last.count == 1) {
+      last.count = 2;
+      last.source_step = source_step;
+      last.target_step = target_step;
       return;
     }
-    if (last.length == length && source_step == last.repeat * last.source_stride &&
-        target_step == last.repeat * last.target_stride) {
-      ++last.repeat;
+    if (last.length == length && source_step == last.count * last.source_step &&
+        target_step == last.count * last.target_step) {
+      ++last.count;
       return;
     }
   }
@@ -113,10 +113,10 @@ AxisOverlap overlap_of(const AxisShares& from, const AxisShares& to) {
   return overlap;
 }
 
-std::vector<CommonRun> common_runs(const AxisClass& source, const AxisShare& holder,
-                                   const AxisClass& target, const AxisShare& receiver,
-                                   std::int64_t begin, std::int64_t end) {
-  std::vector<CommonRun> runs;
+std::vector<Strip> common_runs(const AxisClass& source, const AxisShare& holder,
+                               const AxisClass& target, const AxisShare& receiver,
+                               std::int64_t begin, std::int64_t end) {
+  std::vector<Strip> runs;
   LocalIndex at_holder{holder};
   LocalIndex at_receiver{receiver};
   std::int64_t number = 0;  // of the next common index

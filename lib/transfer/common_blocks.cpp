@@ -74,7 +74,7 @@ class Boxes {
 
   // A box is the product of runs of each axis.
   void add_box() {
-    std::vector<std::vector<CommonRun>> runs;
+    std::vector<std::vector<Strip>> runs;
     for (std::size_t a = 0; a < axes_.size(); ++a)
       runs.push_back(common_runs(*axes_[a].source, *axes_[a].holder, *axes_[a].target,
                                  *axes_[a].receiver, ranges_[a].first, ranges_[a].end()));
@@ -82,12 +82,12 @@ class Boxes {
     for (;;) {
       TransferBlock block{.length = 1};
       for (std::size_t a = 0; a < axes_.size(); ++a) {
-        const CommonRun& run = runs[a][chosen[a]];
+        const Strip& run = runs[a][chosen[a]];
         const TransferLoop& stride = strides_[a];
         block.source += run.source * stride.source_stride;
         block.target += run.target * stride.target_stride;
-        block.loops.push_back({run.repeat, run.source_stride * stride.source_stride,
-                               run.target_stride * stride.target_stride});
+        block.loops.push_back({run.count, run.source_step * stride.source_stride,
+                               run.target_step * stride.target_stride});
         block.loops.push_back({run.length, stride.source_stride, stride.target_stride});
       }
       simplify(block);

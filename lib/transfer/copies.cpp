@@ -47,14 +47,8 @@ std::int64_t distance_of_copies(const FailureDomains& domains) {
 
 bool needs_copies(const TensorPlacement& place, const FailureDomains& domains) {
   const CellRanks ranks{place.data()};
-  std::vector<Classes> all;
-  for (const AxisShares& axis : place.data().shares) {
-    all.emplace_back();
-    for (std::size_t c = 0; c < axis.classes.size(); ++c)
-      all.back().push_back(static_cast<std::int64_t>(c));
-  }
   bool needs = false;
-  for_each_combination(all, [&](const Classes& cell) {
+  for_each_cell_of(place.data(), [&](const Classes& cell) {
     const std::vector<Rank> holders = ranks.of(cell, 0);
     needs = needs || holders.size() == 1 || are_in_one(holders, domains.replicas) ||
             are_in_one(holders, domains.nodes);

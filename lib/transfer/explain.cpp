@@ -14,19 +14,10 @@ namespace rankmesh {
 namespace {
 
 using detail::AxisClass;
-using detail::AxisShares;
 using detail::CellPlan;
 using detail::Classes;
 using detail::PairPlan;
 using detail::Shipment;
-
-// Returns the number of the class that contains `index`, or -1 if none does.
-std::int64_t class_of(const AxisShares& axis, std::int64_t index) {
-  for (std::size_t c = 0; c < axis.classes.size(); ++c)
-    for (const IndexRange& range : axis.classes[c].ranges)
-      if (range.first <= index && index < range.end()) return static_cast<std::int64_t>(c);
-  return -1;
-}
 
 // Returns the number of common indices of two classes that are less than `index`.
 std::int64_t number_of(const AxisClass& a, const AxisClass& b, std::int64_t index) {
@@ -97,8 +88,8 @@ std::string TransferPlan::explain(std::size_t tensor, std::span<const std::int64
   bool has_target = true;
   std::int64_t number = 0;
   for (std::size_t a = 0; a < shape.size(); ++a) {
-    source.push_back(class_of(pair.from().shares[a], index[a]));
-    target.push_back(class_of(pair.to().shares[a], index[a]));
+    source.push_back(pair.from().shares[a].class_of(index[a]));
+    target.push_back(pair.to().shares[a].class_of(index[a]));
     has_source = has_source && source.back() >= 0;
     has_target = has_target && target.back() >= 0;
     if (!has_source || !has_target) continue;

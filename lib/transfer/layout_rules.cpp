@@ -93,13 +93,12 @@ class Side {
     const TensorPlacement& counted =
         parsed(fmt::format("[{}] u8 @ {} : ({})", count, side_.mesh, split));
     const detail::AxisShares& axis = counted.data().shares.front();
-    for (std::size_t c = 0; c < axis.classes.size(); ++c)
-      for (const IndexRange& range : axis.classes[c].ranges)
-        if (range.first <= counter->second && counter->second < range.end()) {
-          if (axis.classes[c].shares.size() > 1) break;
-          return fmt::format("{}={}", name,
-                             axis.coordinate(axis.classes[c].shares.front(), 0, counted.layout()));
-        }
+    const std::int64_t number = axis.class_of(counter->second);
+    if (number >= 0) {
+      const auto& shares = axis.classes[static_cast<std::size_t>(number)].shares;
+      if (shares.size() == 1)
+        return fmt::format("{}={}", name, axis.coordinate(shares.front(), 0, counted.layout()));
+    }
     refuse(fmt::format("the {} {} is not on exactly one coordinate of '{}'", value, counter->second,
                        name),
            "divide the counter so that each of its values belongs to exactly one coordinate");

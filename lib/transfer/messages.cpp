@@ -78,38 +78,24 @@ std::int64_t PairPlan::common(std::size_t axis, std::int64_t source, std::int64_
 // and those of which the rank needs elements, with the targets that the rank has.
 std::map<PairPlan::CellKey, PairPlan::CellOfRank> PairPlan::cells_of(Rank rank) const {
   std::map<CellKey, CellOfRank> cells;
-  std::vector<std::int64_t> shares;
-  if (to_.shares_of(rank, shares)) {
-    std::vector<Classes> classes;
-    for (std::size_t a = 0; a < shares.size(); ++a)
-      classes.push_back(to_.shares[a].classes_of[static_cast<std::size_t>(shares[a])]);
-    for_each_combination(classes, [&](const Classes& target) {
-      std::vector<std::vector<CommonIndices>> lists;
-      for (std::size_t a = 0; a < target.size(); ++a)
-        lists.push_back(overlaps_[a].sources_of[static_cast<std::size_t>(target[a])]);
-      for_each_combination(lists, [&](const std::vector<CommonIndices>& tuple) {
-        Classes source;
-        std::int64_t count = 1;
-        for (const CommonIndices& common : tuple) {
-          source.push_back(common.other);
-          count *= common.count;
-        }
-        for (std::int64_t sum = 0; sum < sources_.sum_count(); ++sum)
-          cells[{source, sum}].targets.push_back({target, count});
-      });
+  for_each_cell_of(to_, rank, [&](const Classes& target) {
+    std::vector<std::vector<CommonIndices>> lists;
+    for (std::size_t a = 0; a < target.size(); ++a)
+      lists.push_back(overlaps_[a].sources_of[static_cast<std::size_t>(target[a])]);
+    for_each_combination(lists, [&](const std::vector<CommonIndices>& tuple) {
+      const CellTarget source = common_cell(tuple);
+      for (std::int64_t sum = 0; sum < sources_.sum_count(); ++sum)
+        cells[{source.cell, sum}].targets.push_back({target, source.count});
     });
-  }
+  });
   // Which holder sends depends on the needs of the other ranks.
   if (!is_plain())
     for (auto& [key, cell] : cells)
       if (holders(key.first, key.second).size() > 1) cell.targets = targets_of(key.first);
   for (const TensorPlacement::Data* place : {&from_, copy_}) {
-    if (place == nullptr || !place->shares_of(rank, shares)) continue;
-    std::vector<Classes> classes;
-    for (std::size_t a = 0; a < shares.size(); ++a)
-      classes.push_back(place->shares[a].classes_of[static_cast<std::size_t>(shares[a])]);
+    if (place == nullptr) continue;
     const std::int64_t sum = place == &from_ ? sources_.sum_of(rank) : 0;
-    for_each_combination(classes, [&](const Classes& source) {
+    for_each_cell_of(*place, rank, [&](const Classes& source) {
       cells[{source, sum}] = {targets_of(source), true};
     });
   }

@@ -131,7 +131,7 @@ PairPlan::SourcePart PairPlan::part_with(const Classes& cell, Rank holder) const
 
 // Throws if all ranks that had some of the elements of the target are lost.
 void PairPlan::require_holders(const TensorTransfer& tensor) const {
-  for_each_source([&](const Classes& source) {
+  for_each_cell_of(from_, [&](const Classes& source) {
     const std::vector<CellTarget> targets = targets_of(source);
     for (std::int64_t sum = 0; !targets.empty() && sum < sources_.sum_count(); ++sum) {
       if (!holders(source, sum).empty()) continue;
@@ -155,18 +155,22 @@ void PairPlan::require_holders(const TensorTransfer& tensor) const {
   });
 }
 
+CellTarget common_cell(const std::vector<CommonIndices>& axes) {
+  CellTarget common{.count = 1};
+  for (const CommonIndices& axis : axes) {
+    common.cell.push_back(axis.other);
+    common.count *= axis.count;
+  }
+  return common;
+}
+
 std::vector<CellTarget> PairPlan::targets_of(const Classes& source) const {
   std::vector<std::vector<CommonIndices>> lists;
   for (std::size_t a = 0; a < source.size(); ++a)
     lists.push_back(overlaps_[a].targets_of[static_cast<std::size_t>(source[a])]);
   std::vector<CellTarget> targets;
   for_each_combination(lists, [&](const std::vector<CommonIndices>& tuple) {
-    CellTarget target{.count = 1};
-    for (const CommonIndices& common : tuple) {
-      target.cell.push_back(common.other);
-      target.count *= common.count;
-    }
-    targets.push_back(std::move(target));
+    targets.push_back(common_cell(tuple));
   });
   return targets;
 }

@@ -43,20 +43,14 @@ std::vector<Shipment> PairPlan::stripes(const CellPlan& cell, Rank receiver,
     all *= last.needed_before + last.needed;
   }
   std::vector<Kept> kept;
-  std::vector<std::int64_t> shares;
-  for (const Rank holder : cell.holders) {
-    if (!to_.shares_of(holder, shares)) continue;
-    std::vector<Classes> classes;
-    for (std::size_t a = 0; a < shares.size(); ++a)
-      classes.push_back(to_.shares[a].classes_of[static_cast<std::size_t>(shares[a])]);
-    for_each_combination(classes, [&](const Classes& target) {
+  for (const Rank holder : cell.holders)
+    for_each_cell_of(to_, holder, [&](const Classes& target) {
       std::int64_t count = 1;
       for (std::size_t a = 0; a < target.size(); ++a) count *= common(a, cell.source[a], target[a]);
       if (count == 0) return;
       kept.push_back({target, holder, count});
       all -= count;
     });
-  }
 
   std::vector<Shipment> result;
   for (std::size_t t = 0; t < cell.targets.size(); ++t) {

@@ -8,10 +8,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include <fmt/format.h>
-
 #include "base/detail/private_api.hpp"
-#include "rankmesh/base/error.hpp"
 
 namespace rankmesh::detail {
 namespace {
@@ -170,11 +167,6 @@ void reduce_typed(T* out, const std::byte* const* in, int sources, std::int64_t 
   }
 }
 
-[[noreturn, gnu::cold, gnu::noinline]] void refuse_reduction(ReduceOp op) {
-  throw UsageError{fmt::format("there is no ReduceOp with the number {}", static_cast<int>(op)),
-                   "pass ReduceOp::sum, prod, min, max or avg, on all members"};
-}
-
 template <class T>
 void reduce_as(ReduceOp op, std::byte* out, const std::byte* const* in, int sources,
                std::int64_t count) {
@@ -191,7 +183,6 @@ void reduce_as(ReduceOp op, std::byte* out, const std::byte* const* in, int sour
     case ReduceOp::max:
       return reduce_typed<T, Max>(typed, in, sources, count, false);
   }
-  refuse_reduction(op);  // a number that the program has cast
 }
 
 }  // namespace

@@ -82,8 +82,10 @@ void ShmTransport::end_early() {
   if (missing.size() > 1) std::erase(missing, place_.members.ranks.at(place_.self));
   if (state == Finding::ended) throw PeerError{text, detail::peer_hint, std::move(missing)};
   if (state == Finding::timed_out)
-    throw TimeoutError{text, detail::timeout_hint(static_cast<TimeLimit>(finding.limit)),
-                       std::move(missing)};
+    throw TimeoutError{
+        text,
+        detail::timeout_hint(static_cast<TimeLimit>(finding.limit), finding.missing_count > 0),
+        std::move(missing)};
   throw detail::different_calls(text);
 }
 

@@ -67,14 +67,17 @@ void ControlPlane::close() {
 
 void ControlPlane::leave_by_destruction(bool is_by_exception) noexcept {
   try {
-    if (is_by_exception) {
-      const std::string error = error_in_flight();
-      return leave_by_exception(error.empty() ? "" : "probably " + error);
-    }
+    if (is_by_exception) return leave_by_exception(reason_in_flight());
     if (board_ && board_->is_open()) leave(Presence::destroyed);
   } catch (const std::exception&) {
     // The other ranks learn less; their deadlines still end their waits.
   }
+}
+
+std::string ControlPlane::reason_in_flight() const {
+  const std::string error = error_in_flight();
+  const std::string& reason = monitor.reason_of(error);
+  return error.empty() || reason != error ? reason : "probably " + error;
 }
 
 void ControlPlane::leave_by_exception(const std::string& reason) noexcept {

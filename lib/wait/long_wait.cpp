@@ -121,29 +121,33 @@ PublishedWait::RanksElsewhere LongWait::ranks_elsewhere() const {
   return elsewhere;
 }
 
-// Asks all members that are not on the board of this node.
+// Asks all members. Those on the board of this node are not waited for, because it shows what they
+// do.
 void LongWait::ask(Seconds grace) {
   std::vector<StatusOfRank> before;  // members that do not answer again may still do this
   if (inquiry_) before = std::move(inquiry_->answers);
   launched_.clear();
   inquiry_ = Inquiry{++state_.questions, Deadline{grace}, {}, std::move(before)};
-  for (const int member : point_.members)
-    if (member != state_.comm.rank() && std::ranges::find(local_, member) == local_.end())
-      inquiry_->silent.push_back(member);
-  for (const int member : inquiry_->silent)
-    state_.send(member, question_tag, note_of(point_, inquiry_->number));
+  for (const int member : point_.members) {
+    if (member == state_.comm.rank()) continue;
+    if (std::ranges::find(local_, member) == local_.end()) inquiry_->silent.push_back(member);
+    state_.send(member, question_tag, state_.note_of(point_, inquiry_->number));
+  }
 }
 
 void LongWait::receive_answers() {
   while (const auto received = state_.take<Note>(answer_tag)) {
     const Note& answer = received->message;
-    if (!inquiry_ || answer.number != inquiry_->number ||
-        std::erase(inquiry_->silent, received->from) == 0)
-      continue;  // to an earlier question
+    if (!inquiry_ || answer.number != inquiry_->number) continue;  // to an earlier question
+    std::erase(inquiry_->silent, received->from);
     const Rank from{received->from};
     std::erase_if(inquiry_->answers, [&](const auto& known) { return known.rank == from; });
-    std::string activity{answer.activity, ::strnlen(answer.activity, sizeof answer.activity)};
-    inquiry_->answers.push_back({from, {RankStatus::Kind::waits, answer.key, std::move(activity)}});
+    RankStatus status{.kind = RankStatus::Kind::waits,
+                      .key = answer.key,
+                      .text = {answer.activity, ::strnlen(answer.activity, sizeof answer.activity)},
+                      .ranks = {answer.ranks, ::strnlen(answer.ranks, sizeof answer.ranks)}};
+    if (answer.calls > 0) status.calls = answer.calls - 1;
+    inquiry_->answers.push_back({from, std::move(status)});
   }
 }
 
@@ -161,8 +165,11 @@ bool LongWait::is_answered() const { return inquiry_->silent.empty() || inquiry_
 // While the first mesh is opened, the ranks share no memory yet. Then only the system can say that
 // a silent rank is stopped or has ended.
 RankStatus LongWait::status_of(int member) const {
-  if (auto status = state_.look(member)) return *status;
   RankStatus status = inquiry_ ? status_in(inquiry_->answers, member) : RankStatus{};
+  if (const auto seen = state_.look(member)) {
+    const bool is_same = seen->kind == status.kind && seen->key == status.key;
+    return is_same ? status : *seen;
+  }
   if (status.kind != RankStatus::Kind::silent || state_.board() != nullptr) return status;
   const mpi::CommunicatorView world{MPI_COMM_WORLD};
   const int number = mpi::translated_ranks(state_.comm, {&member, 1}, world).front();
@@ -337,7 +344,7 @@ void LongWait::look_at_deadline() {
 void LongWait::fail(bool has_timed_out) {
   if (!may_give_up()) return;
   throw_deadlock();
-  const Members others = members();
+  Members others = members();
   std::vector<int> elsewhere;
   for (const auto& [rank, status] : others.absent)
     if (status.kind != RankStatus::Kind::waits) elsewhere.push_back(rank.to_int());
@@ -355,8 +362,13 @@ void LongWait::fail(bool has_timed_out) {
   Verdict verdict = verdict_of(point_, missing, finding);
   verdict.is_timeout = has_timed_out ? 1 : 0;
   state_.tell(point_, why, verdict, others.present);
-  if (!has_timed_out) throw PeerError{finding, ended_hint + diagnosis_, std::move(missing)};
-  throw TimeoutError{finding, timeout_hint(point_.limit) + diagnosis_, std::move(missing)};
+  if (!has_timed_out) {
+    std::erase_if(others.absent, [](const StatusOfRank& of) { return !of.status.is_end(); });
+    state_.remember_result(finding, describe(others.absent, state_.names));
+    throw PeerError{finding, ended_hint + diagnosis_, std::move(missing)};
+  }
+  throw TimeoutError{finding, timeout_hint(point_.limit, !missing.empty()) + diagnosis_,
+                     std::move(missing)};
 }
 
 }  // namespace rankmesh::detail

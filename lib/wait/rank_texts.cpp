@@ -13,6 +13,16 @@
 
 namespace rankmesh::detail {
 
+namespace {
+
+std::string after_calls(std::optional<std::uint64_t> calls) {
+  if (!calls) return "";
+  return *calls == 0 ? ", before any call of this group"
+                     : fmt::format(", after call {} of this group", *calls);
+}
+
+}  // namespace
+
 std::vector<Variant> variants_of(const RankTexts& texts) {
   std::vector<Variant> variants;
   for (const auto& [rank, text] : texts) {
@@ -51,7 +61,9 @@ RANKMESH_PRIVATE_API std::string predicate(const RankStatus& status, bool is_plu
     case Kind::silent:
       return fmt::format("{} silent: busy elsewhere, or not reachable", be);
     case Kind::waits:
-      return fmt::format("{} in {}", is_plural ? "wait" : "waits", status.text);
+      return fmt::format("{} in {}{}{}", is_plural ? "wait" : "waits", status.text,
+                         status.ranks.empty() ? "" : " of ranks " + status.ranks,
+                         after_calls(status.calls));
     case Kind::in_call:
       return fmt::format("{} in {}", be, status.text);
     case Kind::outside:

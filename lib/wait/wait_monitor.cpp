@@ -70,7 +70,14 @@ std::vector<Rank> MonitorState::in_mesh(const std::vector<int>& members) const {
 }
 
 std::string MonitorState::gave_up(const WaitPoint& point, const std::string& reason) const {
-  return fmt::format("rank {} gave up {}: {}", names(Rank{comm.rank()}), point.activity, reason);
+  return fmt::format("rank {} gave up {}: {}", names(Rank{comm.rank()}), point.activity,
+                     reason_of(reason));
+}
+
+void MonitorState::remember_result(const std::string& error, const std::string& cause) {
+  result = error;
+  const std::size_t first = cause.find("because rank");
+  first_cause = first == std::string::npos ? "because " + cause : cause.substr(first);
 }
 
 std::optional<RankStatus> MonitorState::look(int member) const {
@@ -78,14 +85,26 @@ std::optional<RankStatus> MonitorState::look(int member) const {
   return board == nullptr ? std::nullopt : board->look(in_mesh(member));
 }
 
+Note MonitorState::note_of(const WaitPoint& point, std::uint64_t number) const {
+  Note note{.key = point.key, .number = number, .scope = point.scope};
+  if (point.is_call && point.scope != 0)
+    copy_text(note.ranks, RankSet::of(in_mesh(point.members)).to_string(30));
+  copy_text(note.activity, point.activity);
+  return note;
+}
+
 void MonitorState::answer(const WaitPoint& point) {
   while (const auto question = take<Note>(question_tag)) {
     const std::uint64_t asked = question->message.key;
     const auto verdict = std::ranges::find(given_up, asked, &Verdict::key);
-    if (asked != point.key && verdict != given_up.end())
+    if (asked != point.key && verdict != given_up.end()) {
       send(question->from, verdict_tag, for_late_member(question->from, *verdict));
-    else
-      send(question->from, answer_tag, note_of(point, question->message.number));
+      continue;
+    }
+    Note answer = note_of(point, question->message.number);
+    if (control != nullptr && control->calls_of && question->message.scope != 0)
+      if (const auto calls = control->calls_of(question->message.scope)) answer.calls = *calls + 1;
+    send(question->from, answer_tag, answer);
   }
 }
 
@@ -112,8 +131,11 @@ void MonitorState::throw_verdict(const WaitPoint& point, const Verdict& verdict)
   keep(given_up, verdict);  // also for those who ask this rank
   given_up.back().key = point.key;
   if (verdict.is_timeout != 0)
-    throw TimeoutError{verdict.message, timeout_hint(static_cast<TimeLimit>(verdict.limit)),
-                       verdict.missing_ranks()};
+    throw TimeoutError{
+        verdict.message,
+        timeout_hint(static_cast<TimeLimit>(verdict.limit), verdict.missing_count > 0),
+        verdict.missing_ranks()};
+  remember_result(verdict.message, verdict.message);
   throw PeerError{verdict.message, given_up_hint, verdict.missing_ranks()};
 }
 
@@ -225,6 +247,10 @@ void WaitMonitor::wait(const std::function<bool()>& done, const WaitPoint& point
 
 void WaitMonitor::give_up(const WaitPoint& point, const std::string& reason) {
   tell_reason(*state_, point, reason, {});
+}
+
+const std::string& WaitMonitor::reason_of(const std::string& error) const {
+  return state_->reason_of(error);
 }
 
 void WaitMonitor::leave(const std::string& reason) {

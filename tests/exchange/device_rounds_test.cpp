@@ -27,9 +27,10 @@ std::vector<DeviceRounds> rounds_of_all(const TransferPlan& plan, std::int64_t r
   for (std::int64_t r = 0; r < ranks; ++r) {
     const TransferOfRank part = plan.of(Rank{r});
     const BoundTensors tensors{plan, part, Rank{r}};
-    all.push_back(device_rounds(ordered_streams(part, tensors.kinds(), Rank{r}, ranks, true),
-                                ordered_streams(part, tensors.kinds(), Rank{r}, ranks, false),
-                                RankInGroup{r}, ranks, memory));
+    all.push_back(device_rounds(
+        ordered_streams(part, tensors.kinds(), Rank{r}, ranks, &TensorTransferOfRank::sends),
+        ordered_streams(part, tensors.kinds(), Rank{r}, ranks, &TensorTransferOfRank::receives),
+        RankInGroup{r}, ranks, memory));
     // Only the sizes and the peers are read below: the messages of the part do not live on.
   }
   return all;

@@ -2,6 +2,7 @@
 // Neighbouring stages exchange in both directions without waiting for each other in a circle.
 #include <doctest/doctest.h>
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -171,4 +172,15 @@ TEST_CASE("close names the family by which a message was sent, if several share 
   wait_for_all();
   CHECK_CONTAINS(thrown_by<MismatchError>([&] { mesh.close(); }).message(),
                  "the last by ep.send(4 x float32)");
+}
+
+TEST_CASE("an exchange without its mesh says so") {
+  std::optional<Mesh> mesh{std::in_place, MPI_COMM_WORLD, "pp=auto"};
+  StageExchange stages{(*mesh)["pp"]};
+  mesh->close();
+  mesh.reset();
+  auto x = values(0, 0, 4);
+  CHECK_THROWS_WITH_AS(stages.send_forward(x),
+                       doctest::Contains("StageExchange over 'pp': the group is gone"),
+                       ClosedError);
 }

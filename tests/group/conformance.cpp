@@ -4,8 +4,14 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <functional>
+#include <memory>
+#include <span>
 #include <string>
+#include <type_traits>
 
+#include "rankmesh/base/narrow_float.hpp"
+#include "rankmesh/group/detail/group_access.hpp"
 #include "support/mpi_world.hpp"
 
 namespace rankmesh_test {
@@ -24,6 +30,45 @@ void judge(const conformance::Report& report) {
   for (const std::string& failure : report.failures) FAIL_CHECK(failure);
   CHECK(!report.operations.empty());
   for (const auto& [operation, tally] : report.operations) CHECK(tally.wrong == 0);
+}
+
+// Makes a call by the function that a program uses.
+template <class T>
+void run_typed(GroupCoordinator& group, const Call& c) {
+  const std::span<const T> in{reinterpret_cast<const T*>(c.in.data),
+                              static_cast<std::size_t>(c.in.count)};
+  const std::span<T> out{reinterpret_cast<T*>(c.out.data), static_cast<std::size_t>(c.out.count)};
+  const bool in_place = c.in.data == c.out.data;
+  switch (c.operation) {
+    case Operation::broadcast:
+      return group.broadcast(out, c.root);
+    case Operation::all_reduce:
+      return in_place ? group.all_reduce(out, c.reduction) : group.all_reduce(in, out, c.reduction);
+    case Operation::reduce:
+      return in_place ? group.reduce(out, c.root, c.reduction)
+                      : group.reduce(in, out, c.root, c.reduction);
+    case Operation::all_gather:
+      return c.has_blocks() ? group.all_gather_v(in, out, *c.out_blocks)
+                            : group.all_gather(in, out);
+    case Operation::gather:
+      return c.has_blocks() ? group.gather_v(in, out, *c.out_blocks, c.root)
+                            : group.gather(in, out, c.root);
+    case Operation::reduce_scatter:
+      return c.has_blocks() ? group.reduce_scatter_v(in, out, *c.in_blocks, c.reduction)
+                            : group.reduce_scatter(in, out, c.reduction);
+    case Operation::scatter:
+      return c.has_blocks() ? group.scatter_v(in, out, *c.in_blocks, c.root)
+                            : group.scatter(in, out, c.root);
+    case Operation::all_to_all:
+      return c.has_blocks() ? group.all_to_all_v(in, out, *c.in_blocks, *c.out_blocks)
+                            : group.all_to_all(in, out);
+    case Operation::send_recv:
+      return group.send_recv(in, out, next, prev);
+    case Operation::barrier:
+      return group.barrier();
+    default:  // tests of their own use their functions
+      return detail::GroupAccess::run(group, c);
+  }
 }
 
 }  // namespace
@@ -56,7 +101,15 @@ void check_conformance(const Carrier& carrier, const Conformance& table) {
 
 void check_conformance(GroupCoordinator& group, const Conformance& table) {
   CAPTURE(group.name());
-  judge(conformance::check(group, in_turn(table)));
+  Carrier carrier{.members = group.size(), .self = group.rank_in_group().value()};
+  carrier.run = [&](const Call& call) {
+    visit(call.out.type, [&]<class T>(std::type_identity<T>) { run_typed<T>(group, call); });
+  };
+  carrier.start = [&](const Call& call) -> std::function<void()> {
+    auto work = std::make_shared<Work>(detail::GroupAccess::start(group, call));
+    return [work] { work->wait(); };
+  };
+  judge(conformance::check(carrier, in_turn(table)));
 }
 
 }  // namespace rankmesh_test

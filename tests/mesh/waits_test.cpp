@@ -183,6 +183,47 @@ TEST_CASE("between nodes: a silent rank is named in time, and learns later that 
   wait_for_all();
 }
 
+TEST_CASE("between nodes: nobody is accused where a rank has left a call out") {
+  NEEDS_RANKS(2);
+  MeshOptions options = polling("mpi", 1);
+  options.timeout = Deadline::Duration{1.5};
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
+  SKIP_UNLESS(mesh.placement().node_count() == size(), "needs one node per rank");
+  mesh["tp"].barrier();
+  wait_for_all();
+  if (rank() != last()) {
+    const TimeoutError error = barrier_in_vain(mesh);
+    CHECK_CONTAINS(error.message(), name_of(last()) +
+                                        " waits in the agreement before close of the mesh, after "
+                                        "call 1 of this group");
+    CHECK_CONTAINS(error.hint(), "no rank is missing: a rank has left a call out");
+    CHECK(error.missing().empty());
+  } else {
+    CHECK_THROWS_AS(mesh.close(), TimeoutError);
+  }
+  wait_for_all();
+}
+
+TEST_CASE("between nodes: crossed calls name the members of the other call") {
+  NEEDS_RANKS(2);
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", polling("mpi", 1)};
+  SKIP_UNLESS(mesh.placement().node_count() == size(), "needs one node per rank");
+  (void)mesh["world"];
+  const auto other = mesh.new_group(std::vector<int>{0, 1}, "pair");
+  wait_for_all();
+  try {
+    rank() == 0 ? mesh["tp"].barrier() : other->barrier();
+    FAIL("the barrier ended");
+  } catch (const TimeoutError& error) {
+    const std::string theirs = rank() == 0 ? "pair" : "tp";
+    CHECK_CONTAINS(
+        error.message(),
+        "waits in " + theirs + ".barrier(), call 1 of ranks 0-1, before any call of this group");
+    CHECK_CONTAINS(error.hint(), "meshinfo trace --collect DIR shows");
+  }
+  wait_for_all();
+}
+
 TEST_CASE("a rank that waits in another mesh is named with what it waits for there") {
   NEEDS_RANKS(2);
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", polling("mpi", 1)};

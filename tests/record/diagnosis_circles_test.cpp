@@ -44,6 +44,17 @@ TEST_CASE("crossed orders of two groups are a circle, with the orders of both ra
   CHECK(finding.steps[0].text == "tp.all_reduce(8 x float32, sum), call 2");
 }
 
+TEST_CASE("a circle of one group says how many calls each member has made") {
+  Job job{1, 4};
+  job.call(job.all(), Job::tp, barrier).call({0, 1, 2}, Job::tp, all_reduce, issued);
+  job[3].wait = rankmesh::record::Wait{"the close", 0, 7, RankSet::parse("0-3")};
+  const Diagnosis diagnosis = job.diagnose();
+  REQUIRE(diagnosis.findings.size() == 1);
+  CHECK(diagnosis.findings[0].kind == Finding::Kind::circle);
+  CHECK_CONTAINS(diagnosis.findings[0].text,
+                 "in the close. Ranks 0-2 have made 2 calls of tp, and rank 3 has made 1.");
+}
+
 TEST_CASE("calls on device memory that two ranks have issued in different orders") {
   for (const bool are_crossed : {true, false}) {
     Job job{1, 2};

@@ -96,8 +96,7 @@ TEST_CASE("what the rank does for which others wait") {
        "is stopped by a signal or a debugger outside rankmesh, after " + last},
       {Process::ended, open, error, waits, "has ended outside rankmesh, after " + last},
       {Process::running, Presence::closed, error, Finding::Kind::missing_call,
-       "has closed the mesh. Rank 3 (dp=1,tp=1) made 1 call in this group of world, rank 0 "
-       "(dp=0,tp=0) has made 2"},
+       "has closed the mesh. Ranks 0-2 have made 2 calls of world, and rank 3 has made 1"},
       {Process::ended, Presence::destroyed, error, waits, "has destroyed the mesh without close()"},
       {Process::ended, Presence::failed, error, waits,
        "has left the mesh by an exception: bad step"}};

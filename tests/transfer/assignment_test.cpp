@@ -85,7 +85,7 @@ TEST_CASE("a rotation moves nothing after relabelling") {
   }
 }
 
-TEST_CASE("equal coordinates and equal ranks are merged, so large worlds are exact") {
+TEST_CASE("large worlds of equal coordinates and equal ranks are exact") {
   // 40 parts, each on 100 ranks and needed by 100 coordinates, and one part that is needed less
   // often than it is held.
   std::vector<HeldBytes> held;
@@ -97,9 +97,9 @@ TEST_CASE("equal coordinates and equal ranks are merged, so large worlds are exa
   CHECK(found.kept == 4000 * 100 + 100 * (39 * 40 / 2));
 }
 
-TEST_CASE("the auction is optimal where the exact algorithm is") {
+TEST_CASE("coordinates with ranks of their own do not change the assignment of the others") {
   // Each coordinate finds something on a few ranks. A second problem has 1,025 additional
-  // coordinates that fit on ranks of their own, so that it is solved by the auction.
+  // coordinates that fit on ranks of their own.
   std::mt19937_64 random{7};
   for (int round = 0; round < 5; ++round) {
     constexpr std::int64_t members = 60, extra = 1025;
@@ -116,11 +116,34 @@ TEST_CASE("the auction is optimal where the exact algorithm is") {
       additional += 2000 + c;
     }
     const Assignment found = assign_ranks(members + extra, members + extra, held);
-    CHECK(found.how == "auction");
+    CHECK(found.how == "exact");
     check_valid(found, members + extra, held);
     CHECK(found.kept == exact.kept + additional);
     CHECK(found.gap() == 0);
   }
+}
+
+TEST_CASE("an assignment of many coordinates that find something everywhere is optimal") {
+  std::mt19937_64 random{11};
+  for (const std::uint64_t most : {2U, 50U, 1'000'000U}) {
+    Matrix held(200, std::vector<std::int64_t>(200));
+    for (auto& row : held)
+      for (auto& value : row) value = static_cast<std::int64_t>(random() % most);
+    const auto list = entries(held);
+    const Assignment found = assign_ranks(200, 200, list);
+    check_valid(found, 200, list);
+    CHECK(found.gap() == 0);
+  }
+}
+
+TEST_CASE("the bound of an assignment holds for the largest numbers of bytes") {
+  constexpr std::int64_t large = std::int64_t{1} << 59;
+  const std::vector<HeldBytes> held{{0, 0, large}, {0, 1, large - 1}, {1, 0, large}, {2, 2, 1}};
+  const Assignment found = assign_ranks(3, 3, held);
+  check_valid(found, 3, held);
+  CHECK(found.kept >= large + large - 3);
+  CHECK(found.bound >= large + large);
+  CHECK((found.how == "exact") == (found.gap() == 0));
 }
 
 TEST_CASE("coordinates that need nothing that is there get the ranks that are left") {

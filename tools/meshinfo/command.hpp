@@ -37,11 +37,9 @@ struct ReportOptions {
   OutputOptions output{};
 
   // Adds all of them.
-  // @param can_draw  whether the report has a picture.
-  void add_to(CLI::App& command, bool can_draw = false) {
+  void add_to(CLI::App& command) {
     mesh.add_to(command);
     machine.add_to(command);
-    output.has_pictures = can_draw;
     output.add_to(command);
   }
 };

@@ -82,7 +82,7 @@ struct Report {
 /// changed. Asynchronous calls end in another order on each member. Collective over the members;
 /// blocks. If a call throws, the rest is not run.
 [[nodiscard]] RANKMESH_API Report check(const Carrier& carrier, const Table& table = {});
-/// Does so by the functions of a group.
+/// Does so with the calls of a group.
 /// @param carrier  Its `before` and `found` are called; the rest is that of the group.
 [[nodiscard]] RANKMESH_API Report check(GroupCoordinator& group, const Table& table = {},
                                         Carrier carrier = {});

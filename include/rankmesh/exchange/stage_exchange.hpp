@@ -14,6 +14,8 @@
 #include "rankmesh/export.hpp"
 #include "rankmesh/group/coordinator.hpp"
 #include "rankmesh/group/detail/calls.hpp"
+#include "rankmesh/group/detail/group_life.hpp"
+#include "rankmesh/group/detail/no_group.hpp"
 
 namespace rankmesh::exchange {
 
@@ -77,6 +79,12 @@ template <class In>
 auto to_next(In&& values) {
   return detail::sent(true, std::forward<In>(values));
 }
+/// Refuses a list in braces, at compile time.
+template <class T>
+RANKMESH_REFUSE("a list in braces is no memory: pass a variable, or write std::vector{1.0, 2.0}")
+StageMove to_next(std::initializer_list<T>) {
+  return {};
+}
 template <class Out>
 StageMove from_prev(Out&& values) {
   return detail::received(true, std::forward<Out>(values));
@@ -84,6 +92,11 @@ StageMove from_prev(Out&& values) {
 template <class In>
 auto to_prev(In&& values) {
   return detail::sent(false, std::forward<In>(values));
+}
+template <class T>
+RANKMESH_REFUSE("a list in braces is no memory: pass a variable, or write std::vector{1.0, 2.0}")
+StageMove to_prev(std::initializer_list<T>) {
+  return {};
 }
 template <class Out>
 StageMove from_next(Out&& values) {
@@ -122,11 +135,21 @@ class RANKMESH_API StageExchange {
   RANKMESH_REFUSE("name the option: write {.ring = true}")
   StageExchange(GroupCoordinator& stages, B) : StageExchange{stages} {}
 
+  /// @cond  This overload only refuses calls.
+  template <class NoGroup, class... A>
+    requires(!std::derived_from<NoGroup, GroupCoordinator> && !std::same_as<NoGroup, StageExchange>)
+  explicit StageExchange(NoGroup&, A&&...) : StageExchange{rankmesh::detail::no_group()} {
+    static_assert(rankmesh::detail::never<NoGroup>,
+                  "a StageExchange needs a group: write StageExchange{mesh[\"pp\"]}, or "
+                  "StageExchange{*group}");
+  }
+  /// @endcond
+
   /// Starts the moves; does not block. Buffers in host memory must stay valid until the returned
   /// WorkList is complete. Buffers in device memory must stay valid until the stream has run the
   /// moves.
-  /// @throws UsageError if a buffer that is received shares memory with another one; the exceptions
-  /// of all operations, see GroupCoordinator.
+  /// @throws UsageError if a buffer that is received shares memory with another one; ClosedError if
+  /// the group is gone; the exceptions of all operations, see GroupCoordinator.
   [[nodiscard]] WorkList start(std::span<const StageMove> moves, StreamRef stream = {});
   /// Does the same for a list of moves in braces.
   [[nodiscard]] WorkList start(std::initializer_list<StageMove> moves, StreamRef stream = {}) {
@@ -158,42 +181,42 @@ class RANKMESH_API StageExchange {
   // The steps of the usual schedules. The names are those that Megatron-LM uses.
 
   /// Receives activations from the previous stage. Does nothing on the first stage.
-  template <WritableMemory Out>
+  template <class Out>
   void recv_forward(Out&& activations, StreamRef stream = {}) {
     run({from_prev(activations)}, stream);
   }
   /// Sends activations to the next stage. Does nothing on the last stage.
-  template <Memory In>
+  template <class In>
   void send_forward(In&& activations, StreamRef stream = {}) {
     run({to_next(activations)}, stream);
   }
   /// Receives gradients from the next stage. Does nothing on the last stage.
-  template <WritableMemory Out>
+  template <class Out>
   void recv_backward(Out&& gradients, StreamRef stream = {}) {
     run({from_next(gradients)}, stream);
   }
   /// Sends gradients to the previous stage. Does nothing on the first stage.
-  template <Memory In>
+  template <class In>
   void send_backward(In&& gradients, StreamRef stream = {}) {
     run({to_prev(gradients)}, stream);
   }
   /// Sends activations to the next stage, and receives gradients from it.
-  template <Memory In, WritableMemory Out>
+  template <class In, class Out>
   void send_forward_recv_backward(In&& activations, Out&& gradients, StreamRef stream = {}) {
     run({to_next(activations), from_next(gradients)}, stream);
   }
   /// Sends gradients to the previous stage, and receives activations from it.
-  template <Memory In, WritableMemory Out>
+  template <class In, class Out>
   void send_backward_recv_forward(In&& gradients, Out&& activations, StreamRef stream = {}) {
     run({to_prev(gradients), from_prev(activations)}, stream);
   }
   /// Sends activations to the next stage, and receives activations from the previous stage.
-  template <Memory In, WritableMemory Out>
+  template <class In, class Out>
   void send_forward_recv_forward(In&& activations, Out&& next_activations, StreamRef stream = {}) {
     run({to_next(activations), from_prev(next_activations)}, stream);
   }
   /// Sends gradients to the previous stage, and receives gradients from the next stage.
-  template <Memory In, WritableMemory Out>
+  template <class In, class Out>
   void send_backward_recv_backward(In&& gradients, Out&& next_gradients, StreamRef stream = {}) {
     run({to_prev(gradients), from_next(next_gradients)}, stream);
   }
@@ -204,6 +227,7 @@ class RANKMESH_API StageExchange {
   void require_separate(std::span<const StageMove> moves) const;
   void copy_on_device(std::span<const StageMove> moves, StreamRef stream);
 
+  rankmesh::detail::GroupLife life_;
   GroupCoordinator& stages_;
   StageExchangeOptions options_;
 };

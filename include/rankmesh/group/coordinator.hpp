@@ -147,6 +147,13 @@ class RANKMESH_API GroupCoordinator : private detail::CallIssuer,
                                          DataType type = DataType::float32,
                                          bool capture = false) const;
 
+  /// Refuses every call, at compile time.
+  template <class... A>
+  RANKMESH_REFUSE(
+      "a group has no run(): call an operation, such as all_reduce(values); the moves of a "
+      "pipeline are run by StageExchange{group}.run({...})")
+  void run(A&&...) {}
+
  private:
   friend struct detail::GroupAccess;
   template <Operation>

@@ -25,19 +25,16 @@ struct Assignment {
   std::int64_t kept = 0;              ///< The bytes that stay in place.
   /// No assignment keeps more bytes than this. It is the value of a solution of the dual problem.
   std::int64_t bound = 0;
-  /// How it was found: `exact` (shortest augmenting paths) or `auction`.
+  /// What is known of it: `exact` if no assignment keeps more, otherwise `auction`.
   std::string_view how;
   /// Returns an upper bound of the additional bytes that a better assignment could keep.
   [[nodiscard]] std::int64_t gap() const { return bound - kept; }
 };
 
 /// Assigns each coordinate to a rank of its own so that the sum of the kept bytes is as large as
-/// possible. Coordinates that need the same bytes of the same ranks are merged first, and so are
-/// ranks that hold the same. If at most 1,024 different coordinates and 1,024 different ranks are
-/// left, the result is optimal (shortest augmenting paths, by Jonker and Volgenant), and gap() is
-/// 0. The time is then proportional to the cube of their number. Otherwise an auction (Bertsekas)
-/// finds an assignment whose gap() is usually 0 too. Local. The result depends only on the
-/// arguments.
+/// possible, by an auction (Bertsekas). The result is optimal, and gap() is 0, unless the greatest
+/// number of bytes times the number of ranks exceeds 2^60, or the auction is stopped because it
+/// takes too long. Local. The result depends only on the arguments.
 /// @param coordinates  The number of coordinates, at most `ranks`.
 /// @param held  Pairs that are not listed hold 0 bytes.
 /// @throws UsageError if there are more coordinates than ranks, if a number is out of range, or if

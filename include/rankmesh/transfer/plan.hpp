@@ -2,11 +2,13 @@
 // Who sends which elements to whom when tensors move from one place to another.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -246,6 +248,15 @@ RANKMESH_API TransferPlan plan_transfer(const TensorPlacement& from, const Tenso
 RANKMESH_API TransferPlan plan_transfer(std::vector<TensorTransfer> tensors,
                                         const Machine* machine = nullptr,
                                         const TransferOptions& options = {});
+/// @cond  This overload only refuses calls.
+template <std::convertible_to<std::string_view> Text, class... A>
+TransferPlan plan_transfer(const Text&, std::string_view, A&&...) {
+  static_assert(sizeof(Text) == 0,
+                "texts are parsed first: write plan_transfer(TensorPlacement::parse(from), "
+                "TensorPlacement::parse(to))");
+  return TransferPlan{nullptr};
+}
+/// @endcond
 
 template <class Take>
 void TransferBlock::for_each(Take&& take) const {

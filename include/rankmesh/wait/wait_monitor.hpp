@@ -84,6 +84,9 @@ class RANKMESH_API WaitMonitor {
   /// Tells the ranks on other nodes that an exception has destroyed this rank's mesh, so that their
   /// waits for this rank end. Local. The ranks on this node learn it from the board.
   void leave(const std::string& reason);
+  /// Returns what give_up() and leave() are to tell the others of an error of this rank: its text,
+  /// or the first cause if another rank is the reason.
+  [[nodiscard]] const std::string& reason_of(const std::string& error) const;
 
   /// From now on, the other monitors of this process also answer questions about this monitor's
   /// mesh while they wait, until close() is called or this monitor is destroyed. Peers that wait

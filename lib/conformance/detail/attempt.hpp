@@ -46,8 +46,6 @@ class AttemptedCall {
   void set_in(const std::byte* data, std::int64_t count) { call_.in = {data, count, entry_.type}; }
 
   void set_memory();
-  // Calls whose blocks have the same size, and v-forms.
-  void set_equal();
   void set_blocks();
 
   TableEntry entry_;

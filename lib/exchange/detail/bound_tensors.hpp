@@ -18,17 +18,13 @@
 namespace rankmesh::exchange::detail {
 
 /// One array of each tensor. A list may have tens of thousands of tensors, so only the addresses
-/// are stored, unless there are gaps. Other ranks of the node read the addresses and the strides.
+/// are stored, unless there are gaps. Other ranks of the node read the addresses.
 struct BoundArrays {
   std::vector<std::byte*> data{};
-  /// Those that the program has passed, or nothing. Each tensor has as many numbers as the one with
-  /// the most axes; the first one of a dense array is `dense`.
-  std::vector<std::int64_t> strides{};
   std::vector<ArrayGaps> gaps{};  ///< Empty without strides.
 
-  static constexpr std::int64_t dense = -1;
   [[nodiscard]] ArrayView view(std::size_t tensor, DataType type) const {
-    return {data[tensor], type, strides.empty() ? nullptr : &gaps[tensor]};
+    return {data[tensor], type, gaps.empty() ? nullptr : &gaps[tensor]};
   }
 };
 
@@ -46,8 +42,6 @@ class BoundTensors {
     return kinds_[part_->kind(tensor)];
   }
   [[nodiscard]] bool have_sums() const { return have_sums_; }
-  /// Returns the number of axes of the tensor with the most of them.
-  [[nodiscard]] std::size_t most_axes() const { return most_axes_; }
 
   /// Checks the memory of all tensors, and uses it until the next call.
   /// @throws UsageError if it does not fit. The memory of some tensors may then be used.
@@ -95,7 +89,6 @@ class BoundTensors {
   const TransferOfRank* part_ = nullptr;
   std::vector<TensorKind> kinds_;
   bool have_sums_ = false;
-  std::size_t most_axes_ = 0;
   BoundArrays source_, target_;
   std::vector<std::unique_ptr<std::byte[]>> scratch_;  // of tensors whose sums need memory
 };

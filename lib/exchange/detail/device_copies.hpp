@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "exchange/kernels/move_rows.hpp"
 #include "message_stream.hpp"
 #include "rankmesh/base/stream_ref.hpp"
 
@@ -22,18 +23,10 @@ class DeviceCopies {
   void queue(StreamRef stream);
 
  private:
-  // Rows at equal distances, in bytes.
-  struct Rows {
-    std::size_t tensor;
-    std::byte* to;
-    const std::byte* from;
-    std::int64_t bytes;
-    std::int64_t count = 1;
-    std::int64_t to_step = 0, from_step = 0;
-  };
-  void add(Rows rows);
+  void add(std::size_t tensor, device::RowsToMove rows);
 
-  std::vector<Rows> list_;
+  std::vector<device::RowsToMove> list_;
+  std::size_t last_tensor_ = 0;  // of the last rows in the list
 };
 
 }  // namespace rankmesh::exchange::detail

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Device memory, and page-locked host memory, that is kept between operations.
+// Device memory that is kept between operations.
 //
 // cudaFree does not wait for the uses of memory that was allocated in stream order. A wait for the
 // whole device would be a deadlock if an NCCL operation on it waits for the host of this rank.
@@ -29,14 +29,6 @@ inline void require_no_capture(StreamRef stream) {
 /// work does not end within default_timeout(), the memory is never freed.
 void free_after_device(void* memory) noexcept;
 
-/// Allocates and frees page-locked host memory. Both may wait for all work on the device.
-[[nodiscard]] void* allocate_pinned(std::size_t bytes);
-void free_pinned(void* memory) noexcept;
-
-/// Queues a copy between page-locked and device memory. The host does not wait.
-void copy_in_order(void* to, const void* from, std::size_t bytes,
-                   device::detail::Direction direction, StreamRef stream);
-
 /// Queues a copy of `rows` rows of `bytes` bytes inside device memory. The rows begin `to_step` and
 /// `from_step` bytes apart. It is one copy of CUDA; where CUDA refuses the distances, it is one per
 /// row.
@@ -44,12 +36,9 @@ void copy_rows_in_order(std::byte* to, std::int64_t to_step, const std::byte* fr
                         std::int64_t from_step, std::int64_t bytes, std::int64_t rows,
                         StreamRef stream);
 
-/// Frees with free_after_device() or free_pinned().
+/// Frees with free_after_device().
 struct FreeAfterDevice {
   void operator()(void* memory) const noexcept { free_after_device(memory); }
-};
-struct FreePinned {
-  void operator()(void* memory) const noexcept { free_pinned(memory); }
 };
 
 /// Memory of the current device. The destructor frees it after the uses that were noted.

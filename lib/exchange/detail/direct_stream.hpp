@@ -3,8 +3,8 @@
 //
 // A message of elements is replaced by two small messages: the sender offers its memory, and the
 // receiver answers when it has read. A stream is one such message, and its elements are read from
-// their places. If its runs are short, the sender packs it into pieces, and offers each of them;
-// two pieces are on the way at a time.
+// their places. If its runs are short, or the memory of the sender has gaps, the sender packs it
+// into pieces, and offers each of them; two pieces are on the way at a time.
 #pragma once
 
 #include <sys/uio.h>
@@ -46,7 +46,6 @@ struct DirectMemory {
 /// What a sender tells a receiver.
 struct DirectOffer {
   std::uint64_t address = 0;   ///< Of BoundArrays::data, or of a packed piece.
-  std::uint64_t strides = 0;   ///< Of BoundArrays::strides; 0 without gaps.
   std::uint64_t bytes = 0;     ///< Of the packed piece; 0 if the elements are in their places.
   std::uint64_t transfer = 0;  ///< Of RedistributionState::transfer.
   std::uint64_t number = 0;    ///< What is found there until the sender gives up.
@@ -103,7 +102,7 @@ class DirectReceive {
   void store_scratch(StreamPosition from, std::int64_t bytes);
   void flush();
   // Returns where a tensor lies in the memory of the peer.
-  [[nodiscard]] ArrayView source(std::size_t tensor, DataType type);
+  [[nodiscard]] std::byte* source(std::size_t tensor);
   void read_addresses(std::size_t tensor);
   void read_memory(std::uint64_t address, void* to, std::size_t bytes);
   void gather();
@@ -118,12 +117,9 @@ class DirectReceive {
   bool is_lost_ = false;          // the peer has ended or has given up
   std::int64_t gathered_ = 0;     // bytes of the pieces of the next read
   std::byte* scratch_ = nullptr;  // the end of what is read to the scratch memory
-  // The tensors whose addresses in the peer's memory are known, and their strides.
+  // The tensors whose addresses in the peer's memory are known.
   std::size_t first_known_ = 0;
   std::vector<std::byte*> addresses_{};
-  std::vector<std::int64_t> strides_{};
-  std::size_t tensor_of_gaps_ = SIZE_MAX;
-  ArrayGaps gaps_{};
 };
 
 /// Moves the streams between ranks that read each other's memory out of the lists `sent` and

@@ -30,7 +30,6 @@ struct ExpertDispatcher::State {
   };
   StepMemory of_blocking{};
   std::vector<std::shared_ptr<StepMemory>> of_async{};
-  detail::StagingMemory staging{};
   std::shared_ptr<detail::RouteMemory> routes = std::make_shared<detail::RouteMemory>();
 
   // The lists of a route in one kind of memory, see ExpertRoute.
@@ -85,7 +84,9 @@ struct ExpertDispatcher::State {
   [[nodiscard]] RowExchange send_back(const detail::DispatcherCall& by, StepMemory& memory,
                                       const ExpertRoute& route, const ConstBuffer& rows,
                                       std::int64_t row_elements, StreamRef stream) const;
-  void run(const RowExchange& exchange);
+  // Exchanges the packed rows, and puts those that have arrived in their places.
+  template <class RowWork>
+  void run(const RowStep<RowWork>& step);
 };
 
 }  // namespace rankmesh::exchange

@@ -67,25 +67,6 @@ class ScratchMemory {
   std::vector<DeviceMemory> retired_;
 };
 
-/// Page-locked host memory through which the lists of a route are copied. It grows in powers of
-/// two, and keeps the smaller memory, so that nothing is freed while the device may use it.
-class StagingMemory {
- public:
-  template <class T>
-  std::span<T> get(std::size_t count) {
-    const std::size_t size = std::bit_ceil(count * sizeof(T));
-    if (blocks_.empty() || size_ < size) {
-      blocks_.emplace_back(allocate_pinned(size));
-      size_ = size;
-    }
-    return {static_cast<T*>(blocks_.back().get()), count};
-  }
-
- private:
-  std::vector<std::unique_ptr<void, FreePinned>> blocks_;
-  std::size_t size_ = 0;  // of the last block
-};
-
 /// The lists of routes in device memory. A route that is destroyed returns its block. A later route
 /// reuses the block after the work that is on its stream at that time.
 class RouteMemory : public std::enable_shared_from_this<RouteMemory> {

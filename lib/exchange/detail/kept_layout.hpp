@@ -52,7 +52,7 @@ struct KeptLayout {
   KeptLayout(std::int64_t mesh, RankSet members, std::int64_t distance,
              std::vector<KeptTensor> list);
   /// Reads what to_text() has written.
-  static std::shared_ptr<const KeptLayout> parse(std::string_view text);
+  static std::shared_ptr<const KeptLayout> parse(const std::string& text);
 
   RankSet ranks;
   std::int64_t distance;

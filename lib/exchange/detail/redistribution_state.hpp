@@ -63,6 +63,8 @@ struct RedistributionState {
   [[nodiscard]] int tag(TransferStep step, bool is_answer = false) const;
 };
 
+/// A list of the messages of a tensor.
+using MessageList = std::vector<TransferMessage> TensorTransferOfRank::*;
 /// Orders the streams of a rank. All ranks follow one order of all streams, so each of them needs
 /// only a window of messages at a time: the first message that is not complete is in the windows of
 /// both of its ranks. Ranks send to their successors in the group first, then to the ranks two
@@ -70,7 +72,8 @@ struct RedistributionState {
 /// @param kinds  See BoundTensors::kinds().
 [[nodiscard]] std::vector<MessageStream> ordered_streams(const TransferOfRank& part,
                                                          const std::vector<TensorKind>& kinds,
-                                                         Rank self, std::int64_t ranks, bool sends);
+                                                         Rank self, std::int64_t ranks,
+                                                         MessageList list);
 
 /// Starts a transfer with the memory to which the tensors are bound.
 [[nodiscard]] std::unique_ptr<rankmesh::detail::MessageSequence> make_sequence(

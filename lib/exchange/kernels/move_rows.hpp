@@ -15,7 +15,7 @@ struct RowsToMove {
   std::byte* to = nullptr;
   const std::byte* from = nullptr;
   std::int64_t bytes = 0;  ///< Of a row, at least 1.
-  std::int64_t count = 0;  ///< The number of rows, at least 1.
+  std::int64_t count = 1;  ///< The number of rows, at least 1.
   std::int64_t to_step = 0, from_step = 0;
 };
 

@@ -66,6 +66,8 @@ template <Operation operation>
       return is_apart() || begins(-self.value() * out.count);
     return is_apart();
   };
+  if constexpr (facts.reduces)
+    if (call.reduction > ReduceOp::avg) return false;
   if constexpr (!has_data(operation)) {
     return true;
   } else if constexpr (facts.awaited == Awaited::peer) {

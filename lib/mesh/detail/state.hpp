@@ -57,6 +57,8 @@ struct MeshState {
   const pid_t process = ::getpid();     ///< A child process of it is not a rank.
 
   [[nodiscard]] Deadline deadline() const { return control->deadline(); }
+  /// See ControlPlane::calls_of.
+  [[nodiscard]] std::optional<std::uint64_t> calls_of(std::uint64_t scope) const;
   /// Marks the mesh as closed; later operations throw ClosedError.
   void mark_closed();
 

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "record/detail/job.hpp"
@@ -60,6 +61,10 @@ enum class Circle : std::uint8_t { no, possible, certain };
 [[nodiscard]] const Call* blocked_call(const Evidence& evidence, std::size_t node);
 /// Returns the call or the activity in which a node waits, for example `tp.barrier(), call 4`.
 [[nodiscard]] std::string wait_text(const Evidence& evidence, std::size_t node);
+
+/// Returns how many calls the members have made of each group in whose collectives nodes wait, if
+/// the numbers differ: ` Ranks 0-2 have made 12 calls of dp, and rank 3 has made 11.`
+[[nodiscard]] std::string counts_text(const Evidence& evidence, std::span<const std::size_t> nodes);
 
 /// Returns which ranks wait for ranks that themselves wait, for example ` In turn, rank 0 waits for
 /// rank 2 in tp.barrier(), call 4.`

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "transfer/detail/axis_shares.hpp"
+#include "transfer/detail/strided_runs.hpp"
 
 namespace rankmesh::detail {
 
@@ -27,21 +28,12 @@ struct AxisOverlap {
 
 AxisOverlap overlap_of(const AxisShares& from, const AxisShares& to);
 
-/// Indices that a sender and a receiver have: `repeat` runs of `length` indices. The runs are
-/// these strides apart.
-struct CommonRun {
-  std::int64_t source = 0, target = 0;  // local indices of the first run
-  std::int64_t length = 0;
-  std::int64_t repeat = 1;
-  std::int64_t source_stride = 0, target_stride = 0;
-};
-
 /// Returns the common indices number `begin` to `end` of two classes, in ascending order of the
-/// indices.
+/// indices. The numbers of a strip are local indices.
 /// @param holder  the sender's share, which contains the class `source`.
 /// @param receiver  the receiver's share, which contains the class `target`.
-std::vector<CommonRun> common_runs(const AxisClass& source, const AxisShare& holder,
-                                   const AxisClass& target, const AxisShare& receiver,
-                                   std::int64_t begin, std::int64_t end);
+std::vector<Strip> common_runs(const AxisClass& source, const AxisShare& holder,
+                               const AxisClass& target, const AxisShare& receiver,
+                               std::int64_t begin, std::int64_t end);
 
 }  // namespace rankmesh::detail

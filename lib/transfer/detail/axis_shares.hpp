@@ -39,6 +39,13 @@ struct AxisShares {
                                         const Layout& layout) const {
     return share / weights[d] % layout.dimensions()[dimensions[d]].size;
   }
+  /// Returns the number of the class that contains an index, or -1 if no share has it.
+  [[nodiscard]] std::int64_t class_of(std::int64_t index) const {
+    for (std::size_t c = 0; c < classes.size(); ++c)
+      for (const IndexRange& range : classes[c].ranges)
+        if (range.first <= index && index < range.end()) return static_cast<std::int64_t>(c);
+    return -1;
+  }
 };
 
 /// Throws an error about the text at a position.

@@ -2,7 +2,9 @@
 // Cells: elements that exactly the same ranks have.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <vector>
 
 #include "transfer/detail/placement_data.hpp"
@@ -59,6 +61,27 @@ void for_each_combination(const std::vector<std::vector<T>>& lists, Take&& take)
     if (i == 0) return;
     tuple[i - 1] = lists[i - 1][chosen[i - 1]];
   }
+}
+
+/// Calls `take(cell)` for each cell of a place.
+template <class Take>
+void for_each_cell_of(const TensorPlacement::Data& place, Take&& take) {
+  std::vector<Classes> all;
+  for (const AxisShares& axis : place.shares) {
+    all.emplace_back(axis.classes.size());
+    std::iota(all.back().begin(), all.back().end(), std::int64_t{0});
+  }
+  for_each_combination(all, take);
+}
+/// Does so for the cells that a rank has.
+template <class Take>
+void for_each_cell_of(const TensorPlacement::Data& place, Rank rank, Take&& take) {
+  std::vector<std::int64_t> shares;
+  if (!place.shares_of(rank, shares)) return;
+  std::vector<Classes> classes;
+  for (std::size_t a = 0; a < shares.size(); ++a)
+    classes.push_back(place.shares[a].classes_of[static_cast<std::size_t>(shares[a])]);
+  for_each_combination(classes, take);
 }
 
 }  // namespace rankmesh::detail

@@ -32,6 +32,9 @@ struct CellTarget {
   std::int64_t count = 0;  ///< the number of common elements
 };
 
+/// Returns the cell of these classes, one per axis, and the number of common elements.
+[[nodiscard]] CellTarget common_cell(const std::vector<CommonIndices>& axes);
+
 /// Needs for which the same holders can be the senders.
 struct SenderChoice {
   std::size_t begin = 0, end = 0;    ///< of CellPlan::needs
@@ -62,7 +65,7 @@ class PairPlan {
   /// Calls `take(cell)` for every cell and every partial sum.
   template <class Take>
   void for_each_cell(Take&& take) const {
-    for_each_source([&](const Classes& source) {
+    for_each_cell_of(from_, [&](const Classes& source) {
       const auto targets = targets_of(source);
       for (std::int64_t sum = 0; sum < sources_.sum_count(); ++sum)
         take(plan(source, sum, targets));
@@ -119,17 +122,6 @@ class PairPlan {
   /// @param ahead  for each target, the number of lower ranks that have it.
   [[nodiscard]] std::vector<Shipment> stripes(const CellPlan& cell, Rank receiver,
                                               std::span<const std::int64_t> ahead) const;
-  /// Calls `take(cell)` for every cell before the transfer.
-  template <class Take>
-  void for_each_source(Take&& take) const {
-    std::vector<Classes> all;
-    for (const AxisShares& axis : from_.shares) {
-      all.emplace_back();
-      for (std::size_t c = 0; c < axis.classes.size(); ++c)
-        all.back().push_back(static_cast<std::int64_t>(c));
-    }
-    for_each_combination(all, std::forward<Take>(take));
-  }
   void require_holders(const TensorTransfer& tensor) const;
   void add_needs(CellPlan& cell, std::size_t target) const;
   void add_needs_of_sum(CellPlan& cell, std::size_t target) const;

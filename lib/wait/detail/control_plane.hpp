@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -104,6 +105,10 @@ class ControlPlane {
     return with_spares_ ? with_spares_.view() : comm_;
   }
 
+  /// Returns how many collectives this rank has made in a group of the mesh, if it is set. Nothing
+  /// if the rank has no group with this scope; see WaitPoint::scope.
+  std::function<std::optional<std::uint64_t>(std::uint64_t scope)> calls_of;
+
   /// Called now and then by waits of the mesh, if it is set; it may throw what ends them.
   std::function<void()> at_look;
 
@@ -144,6 +149,8 @@ class ControlPlane {
   /// Tells the other ranks that an exception ends this rank's mesh, and its reason. Does nothing
   /// after leave().
   void leave_by_exception(const std::string& reason) noexcept;
+  /// Returns the reason of the exception that unwinds the stack; empty if it is not known.
+  [[nodiscard]] std::string reason_in_flight() const;
   /// Frees the communicator. Collective over the mesh; nothing may be sent afterwards. Receives
   /// small messages that nobody has received: MPICH would deliver them to a later mesh, whose
   /// communicator gets the same number.

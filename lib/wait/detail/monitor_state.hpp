@@ -39,6 +39,16 @@ struct MonitorState {
   std::vector<int> sent{};
   int taken = 0;
 
+  /// The last error of this rank that is only the result of another rank's, and its first cause.
+  std::string result{}, first_cause{};
+
+  /// Remembers an error as the result of what another rank has done.
+  /// @param cause  Says which rank has done what, and may contain the first cause of that.
+  void remember_result(const std::string& error, const std::string& cause);
+  /// Returns the reason that other ranks learn from an error of this rank: the first cause.
+  [[nodiscard]] const std::string& reason_of(const std::string& error) const {
+    return error == result ? first_cause : error;
+  }
   /// Sends a message to a member, and does not wait for it.
   template <class Message>
   void send(int member, int tag, const Message& message) {
@@ -65,6 +75,9 @@ struct MonitorState {
   /// Says that this rank has given up a point, and why.
   [[nodiscard]] std::string gave_up(const WaitPoint& point, const std::string& reason) const;
 
+  /// Returns a question or an answer.
+  /// @param point  The point at which this rank waits.
+  [[nodiscard]] Note note_of(const WaitPoint& point, std::uint64_t number) const;
   /// Answers the questions that have arrived.
   /// @param point  The point at which this rank waits.
   void answer(const WaitPoint& point);

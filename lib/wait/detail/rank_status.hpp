@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,12 @@ struct RankStatus {
   Kind kind = Kind::silent;
   std::uint64_t key = 0;  ///< Of the wait point, if it waits.
   std::string text{};
+  std::string ranks{};  ///< If it waits in a collective: its members, if they are known.
+  /// If it waits: how many calls it has made of the group that asks, if this is known.
+  std::optional<std::uint64_t> calls{};
+
+  /// Whether the rank will never reach the wait.
+  [[nodiscard]] bool is_end() const { return kind == Kind::ended || kind == Kind::failed; }
 };
 
 /// A rank of a communicator, and what it does.

@@ -23,17 +23,25 @@ inline constexpr int question_tag = 32765;
 inline constexpr int answer_tag = 32766;
 inline constexpr int verdict_tag = 32767;
 /// Returns the hint of a TimeoutError.
-inline std::string timeout_hint(TimeLimit limit) {
+/// @param is_missing  Whether the error names ranks that do not wait. The others may wait because
+///                    calls differ.
+inline std::string timeout_hint(TimeLimit limit, bool is_missing) {
   constexpr std::array setters{"RANKMESH_TIMEOUT or MeshOptions::timeout",
                                "RANKMESH_DEADLINE or MeshOptions::deadline",
                                "the argument of the call that waits"};
-  return std::string{"check the missing ranks for a crash, another branch or an earlier error; "} +
-         setters[static_cast<std::size_t>(limit) % setters.size()] + " sets the time limit";
+  return std::string{is_missing
+                         ? "check the missing ranks for a crash, another branch or an earlier error"
+                         : "no rank is missing: a rank has left a call out or has made one too "
+                           "many, which RANKMESH_CHECK=1 finds, or the order of calls differs, "
+                           "which meshinfo trace --collect DIR shows"} +
+         "; " + setters[static_cast<std::size_t>(limit) % setters.size()] + " sets the time limit";
 }
 /// Returns the limit that the hint of a TimeoutError names.
 inline TimeLimit limit_of(const std::string& hint) {
   for (const TimeLimit limit : {TimeLimit::deadline, TimeLimit::argument})
-    if (hint.starts_with(timeout_hint(limit))) return limit;  // a diagnosis may follow
+    for (const bool is_missing : {false, true})
+      if (hint.starts_with(timeout_hint(limit, is_missing)))
+        return limit;  // a diagnosis may follow
   return TimeLimit::timeout;
 }
 inline constexpr std::uint64_t wait_mark = 0x72616e6b6d657368;  // "rankmesh"
@@ -43,6 +51,10 @@ struct Note {
   std::uint64_t mark = wait_mark;
   std::uint64_t key = 0;
   std::uint64_t number = 0;  ///< Of the question; an answer repeats it.
+  std::uint64_t scope = 0;   ///< Of the question; see WaitPoint::scope.
+  /// Of an answer: the calls that its sender has made in this scope, plus 1; 0: not known.
+  std::uint64_t calls = 0;
+  char ranks[40] = {};  ///< The members of a collective in which the sender waits.
   char activity[136] = {};
 };
 
@@ -75,14 +87,6 @@ struct Verdict {
       missing[i] = ranks[i].value();
   }
 };
-
-inline Note note_of(const WaitPoint& point, std::uint64_t number) {
-  Note note;
-  note.key = point.key;
-  note.number = number;
-  copy_text(note.activity, point.activity);
-  return note;
-}
 
 inline Verdict verdict_of(const WaitPoint& point, const std::vector<Rank>& missing,
                           const std::string& message) {

@@ -328,4 +328,14 @@ void use(Mesh& mesh, std::vector<float> values, const std::vector<float>& consta
   // case: the step before the group: the group comes first
   const auto place = TensorPlacement::parse("[8] f32 @ tp=2 : (tp)");
   exchange::KeptTensors{}.keep(0, tp, {{"values", place, values}});
+  // case: run of a group: a group has no run\(\)
+  tp.run();
+  // case: texts for a transfer: TensorPlacement::parse\(from\)
+  auto plan = plan_transfer("[4] f32 @ x=2 : (x)", "[4] f32 @ x=2 : (_)");
+  // case: a list in braces that is sent to the next stage: write std::vector\{1.0, 2.0\}
+  rankmesh::exchange::StageExchange{tp}.run({rankmesh::exchange::to_next({1.0, 2.0})});
+  // case: a number that is sent to the next stage: pass a container of numbers, or std::span
+  rankmesh::exchange::StageExchange{tp}.send_forward(1.0);
+  // case: a stage exchange of a mesh: write StageExchange\{mesh
+  rankmesh::exchange::StageExchange stages{mesh};
 }
