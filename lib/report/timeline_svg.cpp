@@ -2,7 +2,6 @@
 // The last calls of a job as a drawing.
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <map>
 #include <optional>
 
@@ -95,7 +94,7 @@ class TimelineDrawing {
       const auto open = std::ranges::find_if(
           bars, [&](const Bar& bar) { return bar.lane == 0 && is_open(r, bar); });
       const auto current = open == bars.end() ? std::prev(open) : open;
-      const auto count = std::min<std::ptrdiff_t>(last_bars - 1, current - bars.begin());
+      const auto count = std::min<std::ptrdiff_t>(last_bars, current - bars.begin());
       const Bar& from = *(current - count);
       first = std::min(first.value_or(from.begin), from.begin);
       if (open != bars.end()) stuck = std::min(stuck.value_or(open->begin), open->begin);
@@ -145,7 +144,8 @@ class TimelineDrawing {
   static std::vector<std::string> notes_of(std::span<const std::string> diagnosis) {
     std::vector<std::string> lines;
     for (const std::string& sentence : diagnosis)
-      std::ranges::move(detail::wrapped_lines(sentence, note_width, 2), std::back_inserter(lines));
+      for (const auto& [begin, end] : detail::wrapped(sentence, note_width, 2))
+        lines.push_back((begin == 0 ? "" : "  ") + sentence.substr(begin, end - begin));
     if (lines.size() > most_notes) lines.resize(most_notes, "...");
     return lines;
   }

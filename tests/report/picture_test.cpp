@@ -28,6 +28,14 @@ Machine equal_nodes(std::int64_t slots, std::int64_t per_node) {
   return Machine{slots, {{.name = "node", .size = per_node}}};
 }
 
+// Nodes of these sizes.
+Machine ragged_nodes(const std::vector<int>& sizes) {
+  MachineLevel nodes{.name = "node"};
+  for (std::size_t n = 0; n < sizes.size(); ++n)
+    nodes.units.insert(nodes.units.end(), static_cast<std::size_t>(sizes[n]), static_cast<int>(n));
+  return Machine{static_cast<std::int64_t>(nodes.units.size()), {nodes}};
+}
+
 std::size_t occurrences(std::string_view text, std::string_view part) {
   std::size_t count = 0;
   for (std::size_t at = text.find(part); at != std::string_view::npos;
@@ -83,32 +91,37 @@ TEST_CASE("large machines are folded") {
   const std::string svg = to_string(document, Format::svg);
   CHECK(is_closed_svg(svg));
   CHECK(occurrences(svg, "<g role=\"img\">") == std::size_t{3} * 2048);  // one cell per node
+  CHECK(svg.find("node0 - node31") != std::string::npos);
   CHECK(svg.find("node7: 8 ranks in 1 group of tp, of which 0 leave the node") !=
         std::string::npos);
   CHECK(svg.size() < 2'000'000);
 }
 
-TEST_CASE("reports about meshes have pictures, and plans compare two states") {
+TEST_CASE("every report about meshes has a picture, and plans compare two states") {
   const MeshPlan plan = drawn_plan("tp=4,dp=4");
   const MeshPlan other = drawn_plan("dp=4,tp=4");
   const Machine machine = equal_nodes(16, 4);
   const auto traffic = usual_traffic(plan);
   const Arrangements found = arrange(plan, machine, traffic);
-  const std::vector<Document> documents{report::show(plan, nullptr),
-                                        report::groups(plan, {{"tp", plan.groups("tp")}}),
-                                        report::diff(diff(plan, other), plan, other, "a", "b"),
-                                        report::plan(plan, machine, traffic, "relative", found)};
+  const std::vector<Document> documents{
+      report::show(plan, nullptr),
+      report::groups(plan, {{"tp", plan.groups("tp")}}),
+      report::diff(diff(plan, other), plan, other, "a", "b"),
+      report::check(plan, machine, check_placement(plan, machine), {}),
+      report::plan(plan, machine, traffic, "relative", found),
+      report::count(plan, count(plan))};
   for (const Document& document : documents) {
     CAPTURE(document.schema);
     const std::string svg = to_string(document, Format::svg);
     CHECK(is_closed_svg(svg));
     CHECK(svg.find("tp: 4 groups of 4 ranks") != std::string::npos);
   }
-  CHECK(to_string(documents[3], Format::svg).find("best, tp: 4 groups") != std::string::npos);
-  CHECK(to_string(documents[3], Format::svg).find("today, tp: 4 groups") != std::string::npos);
+  CHECK(to_string(documents[4], Format::svg).find("best, tp: 4 groups") != std::string::npos);
+  CHECK(to_string(documents[4], Format::svg).find("today, tp: 4 groups") != std::string::npos);
+  CHECK(to_string(documents[3], Format::svg).find("[leaves-domain]") != std::string::npos);
 }
 
-TEST_CASE("a difference and counts on a machine") {
+TEST_CASE("a difference and counts are drawn on a machine") {
   const MeshPlan plan = drawn_plan("tp=4,dp=4");
   const MeshPlan other = drawn_plan("dp=2,tp=4");
   const Machine machine = equal_nodes(16, 4);
@@ -124,6 +137,7 @@ TEST_CASE("a difference and counts on a machine") {
     CHECK(name["place_b"]["node"]["inside"] == 2);
   }
   const Document counted = report::count(plan, count(plan), &machine);
+  CHECK(to_string(counted, Format::svg).find("4 in one node") != std::string::npos);
   CHECK(json::parse(to_string(counted, Format::json))["groups_inside"]["node"] == 4);
 }
 

@@ -39,8 +39,7 @@ TEST_CASE("a timeline has a row for each rank, and says what each call is") {
   CHECK(svg.ends_with("</svg>\n"));
   CHECK(parts_in(svg, "<g role=\"group\" aria-label=\"rank ") == 2);
   CHECK(parts_in(svg, "<g role=\"img\">") == 3);
-  CHECK_CONTAINS(svg,
-                 "<title>dp.all_reduce(4 x float32, sum), call 1, begins at 0.0 us, takes 90.0 us");
+  CHECK_CONTAINS(svg, "<title>dp.all_reduce(4 x float32), call 1, begins at 0.0 us, takes 90.0 us");
   CHECK_CONTAINS(svg, ", failed, begins at 100.0 us");
   CHECK_CONTAINS(svg, "<title>step 3</title>");
   CHECK(parts_in(svg, "<g opacity=") == 1);  // rank 0 waits for rank 1

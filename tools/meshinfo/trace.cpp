@@ -180,7 +180,7 @@ void add_trace(CLI::App& app, Program& program) {
            "process per node");
   options.output.more_extensions = ", .svg or .trace.json";
   options.output.add_to(
-      command,
+      command, {},
       "write to a file; its extension picks the format. FILE.trace.json (for Perfetto) and "
       "FILE.svg get a timeline, and the trace is printed too");
   options.output.add_short_formats_to(command);

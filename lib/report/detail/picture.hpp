@@ -25,7 +25,8 @@ Picture picture_of(const MeshPlan& plan, const Machine* machine,
 /// Returns the nodes of a job as a machine.
 Machine machine_of(const LiveFacts& live);
 
-/// Returns the boxes of a picture: the machine, or the outer dimensions of the first view.
+/// Returns the boxes of a picture: the machine, or the outer dimensions of the first view. If there
+/// are more than 256 outermost boxes, consecutive ones are put into further boxes.
 Machine boxes_of(const Picture& picture);
 
 /// Returns the families of a state that are drawn: those that do not overlap and have groups of
