@@ -35,6 +35,10 @@ constexpr double title_height = 40;
 constexpr double frame_width = panel_width - margin_left - margin_right;
 constexpr double frame_height = panel_height - top - bottom;
 
+// Colours of Okabe and Ito, which people with any colour vision can tell apart.
+constexpr std::array colours = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
+                                "#e69f00", "#56b4e9", "#8a6d00", "#7f7f7f"};
+
 // A logarithmic axis from one power of `base` to another one.
 struct Axis {
   double base;
@@ -65,18 +69,20 @@ std::string size_label(int power) {
 std::string number_label(int power) { return fmt::format("{:g}", std::pow(10.0, power)); }
 
 std::string draw_axes(const Axis& x, const Axis& y) {
-  std::string text = svg_box("b frame", margin_left, top, frame_width, frame_height) + "\n";
+  std::string text =
+      fmt::format("<rect class=\"frame\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/>\n",
+                  margin_left, top, frame_width, frame_height);
   for (int power = x.first; power <= x.last; power += x.step) {
     const double at = margin_left + frame_width * x.place(std::pow(x.base, power));
     text += fmt::format(
-        "<path class=\"b\" stroke-opacity=\".4\" d=\"M{0:.1f} {1}v{2}\"/>"
+        "<path class=\"tick\" d=\"M{0:.1f} {1}v{2}\"/>"
         "<text x=\"{0:.1f}\" y=\"{3}\" text-anchor=\"middle\">{4}</text>\n",
         at, top, frame_height, top + frame_height + 16, size_label(power));
   }
   for (int power = y.first; power <= y.last; power += y.step) {
     const double at = top + frame_height * (1 - y.place(std::pow(y.base, power)));
     text += fmt::format(
-        "<path class=\"b\" stroke-opacity=\".4\" d=\"M{0} {1:.1f}h{2}\"/>"
+        "<path class=\"tick\" d=\"M{0} {1:.1f}h{2}\"/>"
         "<text x=\"{3}\" y=\"{4:.1f}\" text-anchor=\"end\">{5}</text>\n",
         margin_left, at, frame_width, margin_left - 6, at + 4, number_label(power));
   }
@@ -84,7 +90,7 @@ std::string draw_axes(const Axis& x, const Axis& y) {
 }
 
 // A line with a dot at every measurement, whose values are shown under the pointer.
-std::string draw_curve(const Curve& curve, std::size_t number, std::size_t colour, const Axis& x,
+std::string draw_curve(const Curve& curve, std::size_t number, const char* colour, const Axis& x,
                        const Axis& y) {
   std::string line, dots;
   for (const auto& [size, value] : curve.points) {
@@ -92,22 +98,24 @@ std::string draw_curve(const Curve& curve, std::size_t number, std::size_t colou
     const double py = top + frame_height * (1 - y.place(value));
     line += fmt::format("{}{:.1f} {:.1f}", line.empty() ? "M" : "L", px, py);
     dots += fmt::format(
-        "<circle class=\"a l{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"2.5\"><title>{}: {:.0f} bytes, "
+        "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"2.5\" fill=\"{}\"><title>{}: {:.0f} bytes, "
         "{:.4g}</title></circle>",
-        colour, px, py, escaped(curve.title), size, value);
+        px, py, colour, escaped(curve.title), size, value);
   }
   const double place = margin_left + 8 + 110 * static_cast<double>(number % 4);
   const double under = top + frame_height + 34 + 15 * static_cast<double>(number / 4);
   return fmt::format(
-      "<path class=\"a l{0}\" d=\"{1}\"/>{2}\n<path class=\"a l{0}\" d=\"M{3} {4}h16\"/>{5}",
-      colour, line, dots, place, under, svg_line(place + 21, under + 4, "", curve.title));
+      "<path class=\"curve\" stroke=\"{0}\" d=\"{1}\"/>{2}\n"
+      "<path class=\"curve\" stroke=\"{0}\" d=\"M{3} {4}h16\"/><text x=\"{5}\" y=\"{6}\">{7}"
+      "</text>\n",
+      colour, line, dots, place, under, place + 21, under + 4, escaped(curve.title));
 }
 
 // A curve has the same colour in every panel.
-std::size_t colour_of(const Curve& curve, std::vector<std::string>& titles) {
+const char* colour_of(const Curve& curve, std::vector<std::string>& titles) {
   auto found = std::ranges::find(titles, curve.title);
   if (found == titles.end()) found = titles.insert(titles.end(), curve.title);
-  return static_cast<std::size_t>(found - titles.begin()) % svg_colours;
+  return colours[static_cast<std::size_t>(found - titles.begin()) % colours.size()];
 }
 
 std::string draw_panel(const CurvePanel& panel, double x0, double y0,
@@ -123,8 +131,11 @@ std::string draw_panel(const CurvePanel& panel, double x0, double y0,
     }
   const Axis x = axis_of(2, least_x, most_x, 8);
   const Axis y = axis_of(10, least_y, most_y, 6);
-  std::string text = fmt::format("<g transform=\"translate({} {})\">\n", x0, y0) +
-                     svg_line(margin_left, top - 10, "h", panel.title) + draw_axes(x, y);
+  std::string text = fmt::format(
+      "<g transform=\"translate({} {})\">\n<text class=\"head\" x=\"{}\" y=\"{}\">{}"
+      "</text>\n",
+      x0, y0, margin_left, top - 10, escaped(panel.title));
+  text += draw_axes(x, y);
   for (std::size_t c = 0; c < panel.curves.size(); ++c)
     text += draw_curve(panel.curves[c], c, colour_of(panel.curves[c], titles), x, y);
   return text + "</g>\n";
@@ -133,9 +144,19 @@ std::string draw_panel(const CurvePanel& panel, double x0, double y0,
 std::string draw_panels(const std::vector<CurvePanel>& panels, std::size_t in_row,
                         const std::string& title) {
   const auto rows = static_cast<double>((panels.size() + in_row - 1) / in_row);
-  std::string text = svg_begin(panel_width * static_cast<double>(in_row),
-                               title_height + panel_height * rows, title) +
-                     svg_line(16, 26, "h", title, 15);
+  const double width = panel_width * static_cast<double>(in_row);
+  const double height = title_height + panel_height * rows;
+  std::string text = fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" "
+      "height=\"{1}\">\n<title>{2}</title>\n",
+      width, height, escaped(title));
+  text +=
+      "<style>svg{background:#fff;font:12px sans-serif;fill:#222}.head{font-weight:bold}"
+      ".frame{fill:none;stroke:#888}.tick{stroke:#888;stroke-opacity:.25}"
+      ".curve{fill:none;stroke-width:1.8}"
+      "@media(prefers-color-scheme:dark){svg{background:#1b1b1b;fill:#ddd}}</style>\n";
+  text += fmt::format("<text class=\"head\" x=\"16\" y=\"26\" font-size=\"15\">{}</text>\n",
+                      escaped(title));
   std::vector<std::string> titles;  // of all curves, in the order of their colours
   for (std::size_t p = 0; p < panels.size(); ++p)
     text += draw_panel(panels[p], panel_width * static_cast<double>(p % in_row),

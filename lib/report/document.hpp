@@ -125,7 +125,7 @@ struct Document {
   /// What is known about the ranks, one row for each rank. Its columns follow the columns of the
   /// long CSV form. Empty if nothing is known.
   Table of_ranks{};
-  /// The picture of the form SVG; nothing if the report cannot be drawn.
+  /// The picture of the forms SVG and HTML; nothing if the report cannot be drawn.
   std::optional<Picture> picture{};
 
   /// Appends a piece of text.

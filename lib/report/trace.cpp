@@ -14,7 +14,7 @@
 #include <fmt/ranges.h>
 
 #include "rankmesh/record/find.hpp"
-#include "report/detail/svg.hpp"
+#include "report/detail/box_layout.hpp"
 #include "report/reports.hpp"
 
 namespace rankmesh::report {

@@ -91,6 +91,9 @@ void write(const Document& document, Format format, const Sink& sink, const Text
     case Format::svg:
       detail::write_svg(detail::required_picture(document), out);
       break;
+    case Format::html:
+      detail::write_picture_page(detail::required_picture(document), out);
+      break;
   }
   out.flush();
 }

@@ -112,7 +112,7 @@ void check_reports(const MeshPlan& plan) {
   }
   std::size_t written = 0;
   const auto listing = report::groups(plan, std::move(families));
-  for (const auto format : {text, json, csv, report::Format::svg})
+  for (const auto format : {text, json, csv, report::Format::svg, report::Format::html})
     report::write(listing, format, [&](auto piece) { written += piece.size(); });
   require(written > 0, "groups");
   const auto counts = rankmesh::count(plan);

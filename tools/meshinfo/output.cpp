@@ -26,7 +26,7 @@ void OutputOptions::add_to(CLI::App& command, const std::vector<std::string>& mo
                            const std::string& path_description, const std::string& flags) {
   std::vector<std::string> formats{"text", "json", "csv"};
   formats.insert(formats.end(), more.begin(), more.end());
-  if (has_pictures) formats.emplace_back("svg");
+  if (has_pictures) formats.insert(formats.end(), {"svg", "html"});
   command.add_option("--format", format, fmt::format("{}", fmt::join(formats, ", ")))
       ->type_name("FORMAT")
       ->check(CLI::IsMember(formats));
@@ -64,18 +64,19 @@ Format OutputOptions::chosen_format() const {
     const auto dot = path.find_last_of('.');
     const std::string extension = dot == std::string::npos ? "" : path.substr(dot + 1);
     // A device or a name without an extension gets text.
-    const bool is_picture = has_pictures && extension == "svg";
+    const bool is_picture = has_pictures && (extension == "svg" || extension == "html");
     const bool is_extension = !extension.empty() && extension.find('/') == std::string::npos &&
                               extension != "json" && extension != "csv" && !is_picture;
     if (is_extension && std::ranges::find(text_extensions, extension) == text_extensions.end())
       throw UsageError{fmt::format("there is no format for the extension of '{}'", path),
                        fmt::format("use .txt, .json, .csv{}, or say --format",
-                                   has_pictures ? ", .svg" : more_extensions)};
+                                   has_pictures ? ", .svg or .html" : more_extensions)};
     name = extension;
   }
   if (name == "json") return Format::json;
   if (name == "long") return Format::long_csv;
   if (has_pictures && name == "svg") return Format::svg;
+  if (has_pictures && name == "html") return Format::html;
   return name == "csv" ? Format::csv : Format::text;
 }
 

@@ -20,7 +20,7 @@ struct OutputOptions {
   std::vector<std::string> text_extensions{"txt", "text"};
   std::string more_extensions{};  // those that the command itself handles, for the hint
   bool is_wide = false;           // -o wide: the terminal's width is ignored
-  bool has_pictures = false;      // the command's documents can be drawn: svg
+  bool has_pictures = false;      // the command's documents can be drawn: svg and html
 
   // Adds --format and the path.
   // @param more  formats beside text, json and csv.

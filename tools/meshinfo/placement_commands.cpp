@@ -244,7 +244,7 @@ void add_shrink(CLI::App& app, Program& program) {
   options.output.has_pictures = true;
   options.output.add_to(command);
   command.footer(
-      "The machine is used for pictures only (-o FILE.svg).\n"
+      "The machine is used for pictures only (-o FILE.svg, -o FILE.html).\n"
       "\n"
       "Examples:\n"
       "  meshinfo shrink pp=2,dp=4,tp=8 --lost 5,19\n"

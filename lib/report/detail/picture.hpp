@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The boxes, families and cells of a picture.
+// What the drawing and the page of a picture have in common.
 #pragma once
 
 #include <cstddef>
@@ -37,6 +37,7 @@ std::vector<NamedFamily> drawn_families(const PictureState& state);
 std::vector<std::int64_t> groups_of_ranks(const GroupFamily& family, std::int64_t world_size);
 
 void write_svg(const Picture& picture, Writer& out);
+void write_picture_page(const Picture& picture, Writer& out);
 
 /// The ranks in a cell, and their groups.
 struct CellGroups {
