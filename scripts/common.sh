@@ -44,6 +44,7 @@ test    libfftw3-dev         fftw-devel           fftw
 test    libfftw3-mpi-dev     fftw-openmpi-devel   fftw-openmpi
 test    mandoc               mandoc               mandoc
 test    zsh                  zsh                  zsh
+all     chromium             chromium             chromium
 all     libthrust-dev        -                    -
 all     libtorch-dev         -                    -
 all     python3-torch        -                    -

@@ -15,7 +15,11 @@ thread_local constinit bool is_thread_over = false;
 
 struct LastMessage {
   std::weak_ptr<const std::string> text;
+<<<<<<< HEAD
   bool is_of_peer = false;  // the error is a PeerError
+=======
+  bool is_loss = false;
+>>>>>>> main
   ~LastMessage() { is_thread_over = true; }
 };
 thread_local LastMessage last_message;
@@ -30,6 +34,7 @@ std::string detail::error_in_flight() {
   return message == nullptr ? "" : *message;
 }
 
+<<<<<<< HEAD
 std::string detail::reason_in_flight() {
   const std::string error = error_in_flight();
   if (error.empty()) return "";
@@ -40,6 +45,9 @@ std::string detail::first_cause(const std::string& error) {
   const std::size_t known = error.find("because rank ");
   return known == std::string::npos ? "because " + error : error.substr(known);
 }
+=======
+bool detail::is_loss_in_flight() { return !error_in_flight().empty() && last_message.is_loss; }
+>>>>>>> main
 
 void detail::forget_last_error() noexcept {
   if (!is_thread_over && std::uncaught_exceptions() == 0) last_message.text.reset();
@@ -52,7 +60,11 @@ Error::Error(std::string message, std::string hint)
       alive_{std::make_shared<const std::string>(message_)} {
   if (is_thread_over) return;
   last_message.text = alive_;
+<<<<<<< HEAD
   last_message.is_of_peer = false;
+=======
+  last_message.is_loss = false;
+>>>>>>> main
 }
 
 SpecError::SpecError(std::string message, std::string hint, std::optional<std::size_t> position)
@@ -61,9 +73,16 @@ SpecError::SpecError(std::string message, std::string hint, std::optional<std::s
 TimeoutError::TimeoutError(std::string message, std::string hint, std::vector<Rank> missing)
     : Error{std::move(message), std::move(hint)}, missing_{std::move(missing)} {}
 
+<<<<<<< HEAD
 PeerError::PeerError(std::string message, std::string hint, std::vector<Rank> missing)
     : TimeoutError{std::move(message), std::move(hint), std::move(missing)} {
   if (!is_thread_over) last_message.is_of_peer = true;
+=======
+LostRanks::LostRanks(std::string message, std::string hint, std::vector<Rank> ranks,
+                     std::optional<std::int64_t> step)
+    : Error{std::move(message), std::move(hint)}, ranks_{std::move(ranks)}, step_{step} {
+  if (!is_thread_over) last_message.is_loss = true;
+>>>>>>> main
 }
 
 }  // namespace rankmesh

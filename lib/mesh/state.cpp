@@ -37,7 +37,9 @@ std::optional<std::uint64_t> MeshState::calls_of(std::uint64_t scope) const {
 }
 
 void MeshState::end_on_peers() {
-  control->leave_by_destruction(std::uncaught_exceptions() > exceptions);
+  // A loss is no mistake of this rank, which goes on: the others learn of the loss, too.
+  const bool is_by_loss = control->is_lost() && is_loss_in_flight();
+  control->leave_by_destruction(std::uncaught_exceptions() > exceptions && !is_by_loss);
   if (!runtime->is_closed) tell_peers();
 }
 

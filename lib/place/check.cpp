@@ -60,6 +60,41 @@ void add_finding(Findings& findings, std::string_view id, PlacementFinding findi
   findings.push_back(std::move(finding));
 }
 
+// How ranks, in their order, visit the units of a level.
+struct Visits {
+  std::int64_t entries = 0;                  // a unit that is left and entered again counts twice
+  std::int64_t units = 0;                    // different ones
+  std::int64_t least = INT64_MAX, most = 0;  // ranks in a unit
+};
+
+Visits visits_of(const RankSet& ranks, const Machine& machine, std::size_t level) {
+  Visits visits;
+  std::vector<std::int64_t> units;
+  ranks.for_each([&](Rank rank) {
+    const std::int64_t unit = machine.unit(level, rank.value());
+    if (units.empty() || unit != units.back()) ++visits.entries;
+    units.push_back(unit);
+  });
+  std::ranges::sort(units);
+  for (auto at = units.begin(); at != units.end(); ++visits.units) {
+    const auto end = std::upper_bound(at, units.end(), *at);
+    visits.least = std::min<std::int64_t>(visits.least, end - at);
+    visits.most = std::max<std::int64_t>(visits.most, end - at);
+    at = end;
+  }
+  return visits;
+}
+
+// "3 of 8: numbers 0-2"
+std::string groups_text(const LevelSpread& spread, std::int64_t groups) {
+  std::string ranges;
+  for (const auto& [first, last] : spread.split_groups)
+    ranges +=
+        fmt::format("{}{}", ranges.empty() ? "" : ",",
+                    first == last ? fmt::format("{}", first) : fmt::format("{}-{}", first, last));
+  return fmt::format("{} of {}: numbers {}", spread.split, groups, ranges);
+}
+
 bool is_bound_to_domain(FamilyRole role) {
   return role == FamilyRole::tensor || role == FamilyRole::expert;
 }
@@ -69,8 +104,7 @@ void check_domain(const GroupFamily& family, const Machine& machine,
   const std::size_t level = machine.fast_level();
   if (!is_bound_to_domain(role_of(family.name())) || spreads[level].split == 0) return;
   const std::string& unit = machine.levels()[level].name;
-  const std::string groups = fmt::format("{} of {}: numbers {}", spreads[level].split,
-                                         family.group_count(), numbers_text(spreads[level]));
+  const std::string groups = groups_text(spreads[level], family.group_count());
   const std::string why = fmt::format(
       "these groups communicate in every layer, and the network between {} is slower than the "
       "inside of a {}",
@@ -121,9 +155,9 @@ void check_pipeline(const GroupFamily& family, const Machine& machine,
     std::int64_t first = -1;
     std::int64_t worst = 0;
     visit_distinct_groups(family, machine, l, [&](std::int64_t g, std::int64_t) {
-      const UnitVisits visits = visits_of(family.group(g), machine, l);
+      const Visits visits = visits_of(family.group(g), machine, l);
       if (visits.entries <= visits.units) return;
-      if (first < 0) first = g;
+      if (first < 0 || g < first) first = g;
       worst = std::max(worst, visits.entries - visits.units);
     });
     if (first < 0) continue;
@@ -146,11 +180,10 @@ void check_uneven(const GroupFamily& family, const Machine& machine,
   const std::size_t node = machine.node_level();
   if (spreads[node].split == 0 || family.group_size() <= spreads[node].most_units) return;
   std::int64_t first = -1;
-  UnitVisits example;
+  Visits example;
   visit_distinct_groups(family, machine, node, [&](std::int64_t g, std::int64_t) {
-    if (first >= 0) return;
-    const UnitVisits visits = visits_of(family.group(g), machine, node);
-    if (visits.least == visits.most) return;
+    const Visits visits = visits_of(family.group(g), machine, node);
+    if (visits.least == visits.most || (first >= 0 && g > first)) return;
     first = g;
     example = visits;
   });
@@ -212,7 +245,7 @@ void check_order(const MeshPlan& plan, const Machine& machine, Findings& finding
   const std::size_t node = machine.node_level();
   for (const Layout& view : plan.views()) {
     if (!view.ranks().table()) continue;
-    const UnitVisits visits = visits_of(view.ranks(), machine, node);
+    const Visits visits = visits_of(view.ranks(), machine, node);
     if (visits.entries == visits.units) continue;
     add_finding(
         findings, "order-not-launchers",

@@ -4,10 +4,8 @@
 #include <algorithm>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "base/detail/text.hpp"
-#include "detail/distinct_groups.hpp"
 #include "rankmesh/base/error.hpp"
 
 namespace rankmesh {
@@ -30,6 +28,72 @@ void add_group(LevelSpread& spread, std::int64_t group, std::int64_t units) {
     ranges.emplace_back(group, group);
 }
 
+// Counts the units that an ascending sequence of positions touches. The positions of one mode are
+// counted together: if the stride is less than the size of a unit, no unit is skipped; otherwise
+// each step reaches a new unit.
+class UnitCounter {
+ public:
+  UnitCounter(const std::vector<Mode>& modes, std::int64_t size)
+      : modes_{modes}, size_{size}, by_size_{size} {}
+
+  std::int64_t count(std::int64_t start) {
+    units_ = 0;
+    last_ = -1;
+    visit(0, start);
+    return units_;
+  }
+
+ private:
+  void visit(std::size_t m, std::int64_t position) {
+    if (m + 1 < modes_.size()) {
+      for (std::int64_t i = 0; i < modes_[m].size; ++i)
+        visit(m + 1, position + i * modes_[m].stride);
+      return;
+    }
+    const Mode mode = modes_.empty() ? Mode{} : modes_.back();
+    const std::int64_t first = by_size_.quotient(position);
+    const std::int64_t last = by_size_.quotient(position + (mode.size - 1) * mode.stride);
+    units_ += mode.stride < size_ ? last - first + 1 : mode.size;
+    if (first == last_) --units_;
+    last_ = last;
+  }
+
+  const std::vector<Mode>& modes_;
+  std::int64_t size_;
+  Divider by_size_;
+  std::int64_t units_ = 0;
+  std::int64_t last_ = -1;
+};
+
+// All groups are translates of one set, so a group touches as many units as any other group whose
+// lowest rank has the same remainder.
+bool spread_translates(const GroupFamily& family, const Machine& machine,
+                       std::vector<LevelSpread>& result) {
+  constexpr std::int64_t largest_cache = std::int64_t{1} << 22;
+  if (family.first_ranks() == nullptr) return false;
+  for (const MachineLevel& level : machine.levels())
+    if (level.size == 0 || level.size > largest_cache) return false;
+  const RankSet group = family.group(0);
+  if (group.table()) return false;
+  const std::vector<Mode> modes = group.ascending_modes();
+  const std::int64_t to_lowest = group.lowest().value() - group.front().value();
+  for (std::size_t l = 0; l < machine.levels().size(); ++l) {
+    const std::int64_t size = machine.levels()[l].size;
+    const Divider by_size{size};
+    UnitCounter counter{modes, size};
+    std::vector<std::int32_t> known(static_cast<std::size_t>(size));
+    std::int64_t g = 0;
+    family.first_ranks()->for_each([&](Rank first) {
+      const std::int64_t lowest = first.value() + to_lowest;
+      const std::int64_t remainder = lowest - by_size.quotient(lowest) * size;
+      std::int32_t& units = known[static_cast<std::size_t>(remainder)];
+      if (units == 0) units = static_cast<std::int32_t>(counter.count(remainder));
+      add_group(result[l], g++, units);
+    });
+  }
+  return true;
+}
+
 std::int64_t slot_of(Rank rank, std::span<const std::int64_t> slots) {
   return slots.empty() ? rank.value() : slots[rank.to_size()];
 }
@@ -50,52 +114,48 @@ std::vector<LevelSpread> spread_of(const GroupFamily& family, const Machine& mac
                                    std::span<const std::int64_t> slots) {
   require_slots(family, machine, slots);
   std::vector<LevelSpread> result(machine.levels().size());
-  for (std::size_t l = 0; l < result.size(); ++l) {
-    std::vector<std::int64_t> units(static_cast<std::size_t>(family.group_count()));
-    const auto add = [&](std::int64_t g, std::int64_t twin) {
-      std::int64_t& of_twin = units[static_cast<std::size_t>(twin)];
-      if (of_twin == 0) of_twin = visits_of(family.group(twin), machine, l, slots).units;
-      add_group(result[l], g, of_twin);
-    };
-    if (slots.empty()) {
-      detail::visit_twins(family, machine, l, add);
-    } else {
-      for (std::int64_t g = 0; g < family.group_count(); ++g) add(g, g);
+  if (slots.empty() && spread_translates(family, machine, result)) return result;
+  std::vector<std::vector<std::int64_t>> seen;  // the last group in each unit
+  for (std::size_t l = 0; l < result.size(); ++l)
+    seen.emplace_back(static_cast<std::size_t>(machine.unit_count(l)), -1);
+  std::vector<std::int64_t> units(result.size());
+  std::int64_t g = 0;
+  const auto add_rank = [&](Rank rank) {
+    const std::int64_t slot = slot_of(rank, slots);
+    for (std::size_t l = 0; l < result.size(); ++l) {
+      std::int64_t& last = seen[l][static_cast<std::size_t>(machine.unit(l, slot))];
+      if (last != g) ++units[l];
+      last = g;
     }
+  };
+  const auto end_group = [&] {
+    for (std::size_t l = 0; l < result.size(); ++l) add_group(result[l], g, units[l]);
+    std::ranges::fill(units, 0);
+    ++g;
+  };
+  if (const RankSet* all = family.in_sequence()) {  // no set is created for each group
+    std::int64_t left = family.group_size();
+    all->for_each([&](Rank rank) {
+      add_rank(rank);
+      if (--left > 0) return;
+      end_group();
+      left = family.group_size();
+    });
+    return result;
+  }
+  while (g < family.group_count()) {
+    family.group(g).for_each(add_rank);
+    end_group();
   }
   return result;
 }
 
-std::string numbers_text(const LevelSpread& spread) {
-  std::vector<std::string> ranges;
-  std::int64_t listed = 0;
-  for (const auto& [first, last] : spread.split_groups) {
-    ranges.push_back(first == last ? fmt::format("{}", first) : fmt::format("{}-{}", first, last));
-    listed += last - first + 1;
-  }
-  if (listed < spread.split) ranges.emplace_back("...");
-  return fmt::format("{}", fmt::join(ranges, ","));
-}
-
-UnitVisits visits_of(const RankSet& group, const Machine& machine, std::size_t level,
-                     std::span<const std::int64_t> slots) {
-  UnitVisits visits;
-  std::vector<std::pair<std::int64_t, std::int64_t>> counts;  // of consecutive ranks in a unit
-  group.for_each([&](Rank rank) {
-    const std::int64_t unit = machine.unit(level, slot_of(rank, slots));
-    if (counts.empty() || unit != counts.back().first) counts.emplace_back(unit, 0);
-    ++counts.back().second;
-  });
-  visits.entries = std::ssize(counts);
-  std::ranges::sort(counts);
-  for (auto at = counts.begin(); at != counts.end(); ++visits.units) {
-    const std::int64_t unit = at->first;
-    std::int64_t ranks = 0;
-    for (; at != counts.end() && at->first == unit; ++at) ranks += at->second;
-    visits.least = std::min(visits.least, ranks);
-    visits.most = std::max(visits.most, ranks);
-  }
-  return visits;
+std::int64_t units_of(const RankSet& group, const Machine& machine, std::size_t level,
+                      std::span<const std::int64_t> slots) {
+  std::vector<std::int64_t> units;
+  group.for_each([&](Rank rank) { units.push_back(machine.unit(level, slot_of(rank, slots))); });
+  std::ranges::sort(units);
+  return std::ranges::unique(units).begin() - units.begin();
 }
 
 }  // namespace rankmesh

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <span>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -25,26 +24,16 @@ struct LevelSpread {
 
 /// Returns how the groups of a family are spread over the machine, with one entry per level.
 ///
-/// Takes O(ranks x levels) time, and O(groups x levels) time if only a few groups of a strided
-/// family lie differently in the units of a regular machine and `slots` is empty.
+/// Takes O(groups x levels) time if the family is strided, the machine is regular and `slots` is
+/// empty; otherwise O(ranks x levels) time and O(units) memory.
 /// @param slots  the slot of each rank. If it is empty, rank r is in slot r.
 /// @throws UsageError if a rank of the family has no slot on the machine.
 [[nodiscard]] std::vector<LevelSpread> spread_of(const GroupFamily& family, const Machine& machine,
                                                  std::span<const std::int64_t> slots = {});
 
-/// Returns the numbers of the split groups, for example `0-7,12`, with `...` for those that are not
-/// kept; empty if no group is split.
-[[nodiscard]] std::string numbers_text(const LevelSpread& spread);
-
-/// How ranks, in their order, visit the units of a level.
-struct UnitVisits {
-  std::int64_t entries = 0;                  ///< a unit that is left and entered again counts twice
-  std::int64_t units = 0;                    ///< different ones
-  std::int64_t least = INT64_MAX, most = 0;  ///< ranks in a unit
-};
-
-/// Returns how the ranks of a group visit the units of a level.
-[[nodiscard]] UnitVisits visits_of(const RankSet& group, const Machine& machine, std::size_t level,
-                                   std::span<const std::int64_t> slots = {});
+/// Returns the number of units of a level that have ranks of the group. Takes O(size of the
+/// group) time.
+[[nodiscard]] std::int64_t units_of(const RankSet& group, const Machine& machine, std::size_t level,
+                                    std::span<const std::int64_t> slots = {});
 
 }  // namespace rankmesh

@@ -7,6 +7,8 @@
 #include <optional>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "record/matching.hpp"
 
 namespace rankmesh::record {
@@ -147,17 +149,23 @@ struct Nodes {
   explicit Nodes(const std::vector<Record>& records) {
     indices[0] = 0;
     bounds.push_back(0);
+    hosts.emplace_back();
     for (const Record& record : records) {
       const auto [place, is_new] = indices.try_emplace(record.node, bounds.size());
-      if (is_new) bounds.push_back(0);
+      if (is_new) {
+        bounds.push_back(0);
+        hosts.emplace_back();
+      }
       const std::size_t n = place->second;
       if (n != 0) bounds[n] = std::max(bounds[n], record.clock_error);
+      hosts[n] = record.host;
       of_record.push_back(n);
     }
   }
 
   std::map<std::int32_t, std::size_t> indices;
   std::vector<std::int64_t> bounds;
+  std::vector<std::string> hosts;
   std::vector<std::size_t> of_record;
 };
 
@@ -229,18 +237,61 @@ void shift_times(Record& record, Time by) {
   if (record.wait) record.wait->since += by;
 }
 
+std::string name_of_node(const Nodes& nodes, std::size_t n) {
+  for (const auto& [node, index] : nodes.indices)
+    if (index == n && !nodes.hosts[n].empty())
+      return fmt::format("node {} ({})", node, nodes.hosts[n]);
+    else if (index == n)
+      return fmt::format("node {}", node);
+  return "(unknown node)";
+}
+
+/// Names the two nodes whose constraints exceed the errors of their clocks by most.
+std::string contradiction(const Nodes& nodes, const DifferenceConstraints& constraints) {
+  std::size_t first = 0, second = 0;
+  std::int64_t worst = std::numeric_limits<std::int64_t>::min();
+  for (std::size_t a = 0; a < constraints.size(); ++a) {
+    for (std::size_t b = 0; b < constraints.size(); ++b) {
+      if (a == b) continue;
+      // Shifts can change the difference by the sum of the bounds; the opposite limit narrows it.
+      const std::int64_t least =
+          std::max(-nodes.bounds[a] - nodes.bounds[b], -constraints.limit(b, a));
+      if (least - constraints.limit(a, b) <= worst) continue;
+      worst = least - constraints.limit(a, b);
+      first = a;
+      second = b;
+    }
+  }
+  if (worst <= 0)
+    return "the clocks of the nodes were not refined: the recorded times of three or more nodes "
+           "contradict each other";
+  return fmt::format(
+      "the clocks of the nodes were not refined: the recorded times of {} and {} contradict each "
+      "other by {:.1f} us",
+      name_of_node(nodes, first), name_of_node(nodes, second), static_cast<double>(worst) / 1e3);
+}
+
 }  // namespace
 
-std::vector<Record> align(std::vector<Record> records) {
+std::vector<Record> align(std::vector<Record> records, std::vector<std::string>* remarks) {
   const Nodes nodes{records};
   if (nodes.bounds.size() < 2) return records;
-  const auto solution = constraints_of(records, nodes).solve();
-  if (!solution) return records;
+  const DifferenceConstraints constraints = constraints_of(records, nodes);
+  const auto solution = constraints.solve();
+  if (!solution) {
+    if (remarks != nullptr) remarks->push_back(contradiction(nodes, constraints));
+    return records;
+  }
   for (std::size_t r = 0; r < records.size(); ++r) {
     const std::size_t n = nodes.of_record[r];
     shift_times(records[r], solution->shifts[n]);
     records[r].clock_error = solution->errors[n];
   }
+  if (remarks == nullptr) return records;
+  for (std::size_t n = 1; n < nodes.bounds.size(); ++n)
+    if (const std::int64_t by = solution->shifts[n]; by <= -1000 || by >= 1000)
+      remarks->push_back(fmt::format("the clock of {} was shifted by {:.1f} us",
+                                     name_of_node(nodes, n), static_cast<double>(by) / 1e3));
   return records;
 }
 

@@ -2,6 +2,7 @@
 // Corrects the clocks of the nodes with the help of the records.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "rankmesh/record/record.hpp"
@@ -24,11 +25,15 @@ namespace rankmesh::record {
 /// then moves each node as close to its original clock as the other nodes permit. The constraints
 /// also bound the remaining error, so Record::clock_error becomes smaller.
 ///
-/// If the constraints contradict each other, the records are returned unchanged.
+/// If the constraints contradict each other, the records are returned unchanged and `remarks` says
+/// so.
 ///
 /// With C calls and N nodes, finding the collectives takes O(C log C) time, each collective over m
 /// nodes O(m^2), and solving the constraints O(N^3). The function uses O(C + N^2) memory.
 /// @param records  the records of one mesh.
-[[nodiscard]] std::vector<Record> align(std::vector<Record> records);
+/// @param remarks  receives a sentence for each node whose clock was shifted by at least 1 us, or
+/// the reason why no clock was shifted. May be null.
+[[nodiscard]] std::vector<Record> align(std::vector<Record> records,
+                                        std::vector<std::string>* remarks = nullptr);
 
 }  // namespace rankmesh::record

@@ -5,8 +5,6 @@
 
 #include <fmt/format.h>
 
-#include "detail/svg.hpp"
-
 namespace rankmesh::report {
 namespace {
 
@@ -134,6 +132,13 @@ class Placer {
 };
 
 }  // namespace
+
+std::string detail::shortened(const std::string& text, std::size_t most) {
+  if (text.size() <= most) return text;
+  std::size_t end = most - 3;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;  // UTF-8
+  return text.substr(0, end) + "...";
+}
 
 BoxLayout detail::place_boxes(const Machine& machine, std::int64_t most_cells, double width) {
   std::size_t cell_level = machine.levels().size();

@@ -163,5 +163,17 @@ std::optional<std::string> variable(const RankFacts& facts, const std::string& n
   return found->second;
 }
 
+std::string size_text(std::int64_t bytes) {
+  if (bytes < 0) return "unlimited";
+  constexpr const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  auto size = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  while (size >= 1024 && unit + 1 < std::size(units)) {
+    size /= 1024;
+    ++unit;
+  }
+  return fmt::format("{:.4g} {}", size, units[unit]);
+}
+
 }  // namespace detail
 }  // namespace rankmesh::report

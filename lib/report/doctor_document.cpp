@@ -17,6 +17,7 @@ using detail::cores_of;
 using detail::ranks_of;
 using detail::ranks_text;
 using detail::set_of;
+using detail::size_text;
 
 std::size_t count(const std::vector<Finding>& findings, Severity severity) {
   return static_cast<std::size_t>(std::ranges::count(findings, severity, &Finding::severity));

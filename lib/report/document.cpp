@@ -54,13 +54,4 @@ void Document::add_table(std::size_t most_rows, std::size_t all, std::string_vie
   if (all > most_rows) add(fmt::format("  ... and {} more {}\n", all - most_rows, what));
 }
 
-std::string size_text(std::int64_t bytes) {
-  if (bytes < 0) return "unlimited";
-  constexpr const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-  auto size = static_cast<double>(bytes);
-  std::size_t unit = 0;
-  for (; size >= 1024 && unit + 1 < std::size(units); ++unit) size /= 1024;
-  return fmt::format("{:.4g} {}", size, units[unit]);
-}
-
 }  // namespace rankmesh::report

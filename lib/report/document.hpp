@@ -25,9 +25,6 @@ struct nlohmann::adl_serializer<std::optional<T>> {
   static void to_json(auto& json, const std::optional<T>& value) {
     value ? json = *value : json = nullptr;
   }
-  static void from_json(const auto& json, std::optional<T>& value) {
-    if (!json.is_null()) value = json.template get<T>();
-  }
 };
 
 namespace rankmesh::report {
@@ -125,7 +122,10 @@ struct Document {
   /// field `groups`, or they are the rows of CSV. They are computed while they are written, which
   /// needs constant memory.
   std::optional<std::vector<NamedFamily>> groups;
-  /// The picture of the form SVG; nothing if the report cannot be drawn.
+  /// What is known about the ranks, one row for each rank. Its columns follow the columns of the
+  /// long CSV form. Empty if nothing is known.
+  Table of_ranks{};
+  /// The picture of the forms SVG and HTML; nothing if the report cannot be drawn.
   std::optional<Picture> picture{};
 
   /// Appends a piece of text.
@@ -144,8 +144,5 @@ struct Document {
   /// @param what  what the rows are, in the plural.
   void add_table(std::size_t most_rows, std::size_t all, std::string_view what);
 };
-
-/// Returns a size such as "64 KiB" or "1.5 GiB", or "unlimited" for -1.
-std::string size_text(std::int64_t bytes);
 
 }  // namespace rankmesh::report

@@ -18,7 +18,15 @@
 namespace rankmesh::report {
 
 std::string detail::split_text(const LevelSpread& spread, std::int64_t groups) {
-  return spread.split == groups && groups > 1 ? "all" : numbers_text(spread);
+  if (spread.split == groups && groups > 1) return "all";
+  std::string text;
+  std::int64_t listed = 0;
+  for (const auto& [first, last] : spread.split_groups) {
+    text += fmt::format("{}{}", text.empty() ? "" : ",", first);
+    if (last > first) text += fmt::format("-{}", last);
+    listed += last - first + 1;
+  }
+  return listed < spread.split ? text + ",..." : text;
 }
 
 Json detail::spread_json(const Machine& machine, const std::vector<LevelSpread>& spreads,
@@ -41,11 +49,27 @@ Picture picture_of(const MeshPlan& plan, const Machine* machine,
   return picture;
 }
 
+Table facts_of_ranks(const LiveFacts& live) {
+  Table table;
+  table.add_columns({"host", "node", "local_rank", "process"});
+  if (!live.devices.empty()) table.add_columns({"device"});
+  for (std::int64_t r = 0; r < live.placement.world_size(); ++r) {
+    const auto index = static_cast<std::size_t>(r);
+    const std::int32_t node = live.placement.node(r);
+    table.rows.push_back({live.hosts.at(static_cast<std::size_t>(node)), node,
+                          live.placement.local_rank(r), live.process_ids.at(index)});
+    if (!live.devices.empty()) table.rows.back().emplace_back(live.devices.at(index));
+  }
+  return table;
+}
+
 }  // namespace
 
-Document groups(const MeshPlan& plan, std::vector<NamedFamily> families) {
+Document groups(const MeshPlan& plan, std::vector<NamedFamily> families, const LiveFacts* live) {
+  const auto nodes = live == nullptr ? std::nullopt : std::optional{detail::machine_of(*live)};
   Document document{.schema = "rankmesh.groups/1", .fields = {{"world_size", plan.world_size()}}};
-  document.picture = picture_of(plan, nullptr, families);
+  if (live != nullptr) document.of_ranks = facts_of_ranks(*live);
+  document.picture = picture_of(plan, nodes ? &*nodes : nullptr, families);
   document.groups = std::move(families);
   return document;
 }
@@ -66,7 +90,7 @@ Document group_places(const MeshPlan& plan, const std::vector<NamedFamily>& fami
       std::vector<Cell> row{name, g, ranks.set.size()};
       Json units = Json::object();
       for (std::size_t l = 0; l < machine.levels().size(); ++l) {
-        units[machine.levels()[l].name] = visits_of(ranks.set, machine, l).units;
+        units[machine.levels()[l].name] = units_of(ranks.set, machine, l);
         row.emplace_back(units.back());
       }
       row.emplace_back(ranks);

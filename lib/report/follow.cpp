@@ -40,6 +40,14 @@ std::string bytes_text(const FamilyActivity& family) {
          scaled(family.bytes_per_second(), 1024, {" B", " KiB", " MiB", " GiB", " TiB"});
 }
 
+std::string duration_text(Time time) {
+  const double seconds = static_cast<double>(time) / 1e9;
+  if (seconds >= 120) return fmt::format("{:.0f} min", seconds / 60);
+  if (seconds >= 0.9995) return fmt::format("{:.1f} s", seconds);
+  if (seconds >= 0.9995e-3) return fmt::format("{:.1f} ms", seconds * 1e3);
+  return fmt::format("{:.0f} us", seconds * 1e6);
+}
+
 /// A rank that is in a call or waits.
 struct Waiting {
   std::size_t record = 0;
@@ -95,7 +103,7 @@ std::vector<Cell> row_of(const FamilyActivity& family, std::span<const Record> n
   const record::Lateness& lateness = family.last.at(*last);
   row.insert(row.end(), {record::name_of(now[*last]), now[*last].host,
                          fmt::format("{} of {}", lateness.times, family.decided),
-                         record::duration_text(lateness.caused)});
+                         duration_text(lateness.caused)});
   return row;
 }
 
@@ -119,7 +127,7 @@ void add_waiting(std::span<const Record> now, std::size_t most, Document& docume
                     {"seconds", static_cast<double>(waiting[i].since) / 1e9}});
     if (i < most)
       lines += fmt::format("  rank {} on {}: {}, for {}\n", record::name_of(record), record.host,
-                           activity, record::duration_text(waiting[i].since));
+                           activity, duration_text(waiting[i].since));
   }
   if (lines.empty()) return;
   document.add_bold(fmt::format("\n{} rank{} in a call or waiting", waiting.size(),

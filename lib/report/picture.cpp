@@ -10,6 +10,7 @@
 namespace rankmesh::report {
 namespace {
 
+constexpr std::int64_t most_outer_boxes = 256;
 constexpr std::int64_t most_named_boxes = 16384;
 
 std::int64_t slots_of(const Picture& picture) {
@@ -59,6 +60,28 @@ std::vector<MachineLevel> levels_of(const Picture& picture, std::int64_t slots) 
   return levels;
 }
 
+// Puts equally many consecutive units of the outermost level into each box.
+Machine with_blocks(Machine machine) {
+  const std::int64_t units = machine.unit_count(0);
+  if (units <= most_outer_boxes) return machine;
+  std::int64_t in_block = 2;
+  while (units / in_block > most_outer_boxes / 4) in_block *= 2;
+  const MachineLevel& inner = machine.levels().front();
+  MachineLevel block{.name = "block", .kind = LevelKind::network};
+  if (inner.size > 0) {
+    block.size = inner.size * in_block;
+  } else {
+    for (const std::int32_t unit : inner.units)
+      block.units.push_back(unit / static_cast<std::int32_t>(in_block));
+  }
+  for (std::int64_t first = 0; first < units; first += in_block)
+    block.names.push_back(fmt::format("{} - {}", machine.unit_name(0, first),
+                                      machine.unit_name(0, std::min(first + in_block, units) - 1)));
+  std::vector<MachineLevel> levels = machine.levels();
+  levels.insert(levels.begin(), std::move(block));
+  return Machine{machine.slot_count(), std::move(levels)};
+}
+
 }  // namespace
 
 PictureState detail::state_of(const MeshPlan& plan) {
@@ -83,9 +106,9 @@ Machine detail::machine_of(const LiveFacts& live) {
 }
 
 Machine detail::boxes_of(const Picture& picture) {
-  if (picture.machine) return *picture.machine;
+  if (picture.machine) return with_blocks(*picture.machine);
   const std::int64_t slots = slots_of(picture);
-  return Machine{slots, levels_of(picture, slots)};
+  return with_blocks(Machine{slots, levels_of(picture, slots)});
 }
 
 std::vector<NamedFamily> detail::drawn_families(const PictureState& state) {
@@ -104,6 +127,11 @@ std::vector<NamedFamily> detail::drawn_families(const PictureState& state) {
 std::vector<std::int64_t> detail::groups_of_ranks(const GroupFamily& family,
                                                   std::int64_t world_size) {
   std::vector<std::int64_t> result(static_cast<std::size_t>(world_size), -1);
+  if (const RankSet* all = family.in_sequence()) {
+    std::int64_t i = 0;
+    all->for_each([&](Rank rank) { result[rank.to_size()] = i++ / family.group_size(); });
+    return result;
+  }
   for (std::int64_t g = 0; g < family.group_count(); ++g)
     family.group(g).for_each([&](Rank rank) { result[rank.to_size()] = g; });
   return result;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A picture of a mesh as a value: boxes for nodes and switches, and the groups of the ranks in
-// them. The writer of Format::svg draws it.
+// them. The writers of Format::svg and Format::html draw it.
 #pragma once
 
 #include <cstdint>

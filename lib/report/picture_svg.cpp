@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Draws a picture as SVG: a panel for each family and state.
 #include <algorithm>
+#include <array>
 #include <map>
 
 #include <fmt/format.h>
@@ -18,17 +19,44 @@ using detail::CellGroups;
 using detail::escaped;
 using detail::PlacedBox;
 using detail::slot_of;
-using detail::svg_box;
-using detail::svg_colours;
-using detail::svg_line_height;
-using detail::svg_margin;
-using detail::svg_width;
 
 constexpr std::int64_t most_slot_cells = 1024;
 constexpr std::int64_t most_cells = 2048;
 constexpr std::int64_t most_cells_of_all = 12'000;  // of all panels, so that the file stays small
 constexpr std::int64_t most_linked_ranks = 256;
 constexpr std::int64_t most_links = 32;
+constexpr double margin = 18, line_height = 17, most_width = 1180;
+constexpr std::size_t svg_colours = 12;  // after which they repeat
+
+// Light fills below dark texts, or the reverse. The legend says that the colours repeat.
+constexpr std::array<int, svg_colours> hue_of{212, 28, 145, 325, 48,  190,
+                                              265, 95, 0,   170, 300, 235};
+
+// The element `<style>`, for light and dark backgrounds. Its classes are k0, k1, ... (fill) and l0,
+// l1, ... (stroke) for the colours; i and o for cells whose groups stay inside their unit, or leave
+// it (s: with a thin border); n for cells in no group; b for boxes; a for links; h, f and t for
+// titles, facts and texts in cells.
+std::string svg_style() {
+  std::string light;
+  std::string dark;
+  for (std::size_t c = 0; c < svg_colours; ++c) {
+    light += fmt::format(".k{0}{{fill:hsl({1},70%,{2}%)}}.l{0}{{stroke:hsl({1},75%,38%)}}", c,
+                         hue_of[c], c % 2 == 0 ? 80 : 74);
+    dark += fmt::format(".k{0}{{fill:hsl({1},45%,{2}%)}}.l{0}{{stroke:hsl({1},70%,68%)}}", c,
+                        hue_of[c], c % 2 == 0 ? 30 : 36);
+  }
+  return fmt::format(
+      "<style>svg{{background:#fff;font:12px sans-serif;fill:#1c2430}}.h{{font-weight:bold}}"
+      ".f{{fill:#5d6878}}.b{{fill:none;stroke:#9aa3b0}}.n{{fill:#eceef1}}"
+      ".i{{stroke:#1c2430;stroke-opacity:.35}}"
+      ".o{{stroke:#b3261e;stroke-width:2;stroke-dasharray:4 2}}"
+      ".t{{text-anchor:middle;font-size:11px}}.s{{stroke-width:1;stroke-dasharray:none}}.a{{fill:"
+      "none;stroke-width:1.4;opacity:.75}}{}"
+      "@media(prefers-color-scheme:dark){{svg{{background:#14171c;fill:#e4e8ee}}.f{{fill:#9aa5b4}}"
+      ".b{{stroke:#5b6675}}.n{{fill:#232932}}.i{{stroke:#e4e8ee}}.o{{stroke:#ff8a80}}{}}}"
+      "</style>\n",
+      light, dark);
+}
 
 std::string units_text(std::int64_t units, const std::string& level) {
   return fmt::format("{} {}", units, units == 1 ? level : plural(level));
@@ -47,8 +75,8 @@ class Drawing {
     for (const PictureState& state : picture.states)
       families_.push_back(detail::drawn_families(state));
     const double panel_width = picture.states.size() > 1 || machine_.slot_count() <= 64
-                                   ? (svg_width - 3 * svg_margin) / 2
-                                   : svg_width - 2 * svg_margin;
+                                   ? (most_width - 3 * margin) / 2
+                                   : most_width - 2 * margin;
     layout_ = detail::place_boxes(
         machine_, machine_.slot_count() <= most_slot_cells ? most_slot_cells : most_cells,
         panel_width);
@@ -59,24 +87,28 @@ class Drawing {
 
   void write() {
     const std::size_t in_row =
-        layout_.width > (svg_width - 3 * svg_margin) / 2 + 1 || panels_.size() < 2 ? 1 : 2;
+        layout_.width > (most_width - 3 * margin) / 2 + 1 || panels_.size() < 2 ? 1 : 2;
     const double panel_height =
-        2 * svg_line_height + levels_lines() * svg_line_height + layout_.height + svg_line_height;
+        2 * line_height + levels_lines() * line_height + layout_.height + line_height;
     const auto rows = static_cast<double>((panels_.size() + in_row - 1) / in_row);
     const std::vector<std::string> notes = note_lines();
-    const double top = svg_margin + svg_line_height * (2 + static_cast<double>(notes.size()));
+    const double top = margin + line_height * (2 + static_cast<double>(notes.size()));
     const double width =
-        std::max(720.0, static_cast<double>(in_row) * (layout_.width + svg_margin) + svg_margin);
-    const double height = top + rows * panel_height + 5 * svg_line_height;
-    out_.text(detail::svg_begin(width, height, picture_.title));
-    line(svg_margin, svg_margin + 8, "h", detail::shortened(picture_.title, 150), 15);
-    line(svg_margin, svg_margin + 8 + svg_line_height, "f",
+        std::max(720.0, static_cast<double>(in_row) * (layout_.width + margin) + margin);
+    const double height = top + rows * panel_height + 5 * line_height;
+    out_.text(
+        fmt::format("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" "
+                    "width=\"{0:.0f}\" height=\"{1:.0f}\" role=\"group\" aria-label=\"{2}\">\n"
+                    "<title>{2}</title>\n",
+                    width, height, escaped(detail::shortened(picture_.title, 200))));
+    out_.text(svg_style());
+    line(margin, margin + 8, "h", detail::shortened(picture_.title, 150), 15);
+    line(margin, margin + 8 + line_height, "f",
          picture_.machine ? machine_.describe() : "no machine: boxes are coordinates");
     for (std::size_t n = 0; n < notes.size(); ++n)
-      line(svg_margin, svg_margin + 8 + svg_line_height * static_cast<double>(n + 2), "", notes[n]);
+      line(margin, margin + 8 + line_height * static_cast<double>(n + 2), "", notes[n]);
     for (std::size_t p = 0; p < panels_.size(); ++p)
-      draw_panel(panels_[p],
-                 svg_margin + static_cast<double>(p % in_row) * (layout_.width + svg_margin),
+      draw_panel(panels_[p], margin + static_cast<double>(p % in_row) * (layout_.width + margin),
                  top + static_cast<double>(p / in_row) * panel_height);
     legend(top + rows * panel_height);
     out_.text("</svg>\n");
@@ -120,12 +152,14 @@ class Drawing {
     }
     if (left_out_ > 0)
       lines.push_back(fmt::format(
-          "{} more names are not drawn; meshinfo groups --dim NAME draws one of them", left_out_));
+          "{} more names are not drawn; the page (-o FILE.html) has all of them", left_out_));
     return lines;
   }
 
   void line(double x, double y, const char* kind, const std::string& text, int size = 12) {
-    out_.text(detail::svg_line(x, y, kind, text, size));
+    out_.text(fmt::format("<text{} x=\"{:.0f}\" y=\"{:.0f}\"{}>{}</text>\n",
+                          *kind == '\0' ? "" : fmt::format(" class=\"{}\"", kind), x, y,
+                          size == 12 ? "" : fmt::format(" font-size=\"{}\"", size), escaped(text)));
   }
 
   void draw_panel(const Panel& panel, double x, double y) {
@@ -136,13 +170,13 @@ class Drawing {
                     panel.named->first, count_text(family.group_count(), "group"),
                     count_text(family.group_size(), "rank"));
     out_.text(fmt::format("<g role=\"group\" aria-label=\"{}\">\n", escaped(title)));
-    line(x, y + svg_line_height, "h", title);
+    line(x, y + line_height, "h", title);
     for (std::size_t l = 0; l < spreads.size(); ++l)
-      line(x, y + svg_line_height * static_cast<double>(l + 2), "f",
+      line(x, y + line_height * static_cast<double>(l + 2), "f",
            fmt::format("{} in one {}, a group touches up to {}", spreads[l].inside,
                        machine_.levels()[l].name,
                        units_text(spreads[l].most_units, machine_.levels()[l].name)));
-    draw_boxes(panel, x, y + svg_line_height * (levels_lines() + 1.6));
+    draw_boxes(panel, x, y + line_height * (levels_lines() + 1.6));
     out_.text("</g>\n");
   }
 
@@ -165,7 +199,10 @@ class Drawing {
   }
 
   void draw_box(const PlacedBox& box, double x, double y) {
-    out_.text(svg_box("b", x + box.x, y + box.y, box.width, box.height, 4) + "\n");
+    out_.text(
+        fmt::format("<rect class=\"b\" x=\"{:.0f}\" y=\"{:.0f}\" width=\"{:.0f}\" "
+                    "height=\"{:.0f}\" rx=\"4\"/>\n",
+                    x + box.x, y + box.y, box.width, box.height));
     line(x + box.x + 6, y + box.y + 13, "f", box.title, 11);
   }
 
@@ -194,8 +231,10 @@ class Drawing {
                                                                : is_large        ? "o"
                                                                                  : "o s");
     out_.text(
-        fmt::format("<g role=\"img\"><title>{}</title>{}", escaped(words_of(panel, box, cell)),
-                    svg_box(kind, x + box.x, y + box.y, box.width, box.height, is_large ? 3 : 0)));
+        fmt::format("<g role=\"img\"><title>{}</title><rect class=\"{}\" x=\"{:.0f}\" y=\"{:.0f}\" "
+                    "width=\"{:.0f}\" height=\"{:.0f}\"{}/>",
+                    escaped(words_of(panel, box, cell)), kind, x + box.x, y + box.y, box.width,
+                    box.height, is_large ? " rx=\"3\"" : ""));
     const double middle = x + box.x + box.width / 2;
     const auto text = [&](double at, const std::string& words) {
       out_.text(fmt::format("<text class=\"t\" x=\"{:.0f}\" y=\"{:.0f}\">{}</text>", middle, at,
@@ -249,13 +288,15 @@ class Drawing {
   void legend(double y) {
     const std::string& unit = machine_.levels()[mark_level_].name;
     const auto sample = [&](double at, const char* kind, const std::string& words) {
-      out_.text(svg_box(kind, svg_margin, at - 11, 22, 14, 3));
-      line(svg_margin + 30, at, "", words);
+      out_.text(fmt::format(
+          "<rect class=\"{}\" x=\"{:.0f}\" y=\"{:.0f}\" width=\"22\" height=\"14\" rx=\"3\"/>",
+          kind, margin, at - 11));
+      line(margin + 30, at, "", words);
     };
     out_.text("<g role=\"group\" aria-label=\"Legend\">\n");
-    sample(y + 1.5 * svg_line_height, "k0 i", fmt::format("its groups lie inside one {}", unit));
-    sample(y + 2.6 * svg_line_height, "k0 o", fmt::format("a group leaves its {}", unit));
-    line(svg_margin, y + 3.8 * svg_line_height, "f",
+    sample(y + 1.5 * line_height, "k0 i", fmt::format("its groups lie inside one {}", unit));
+    sample(y + 2.6 * line_height, "k0 o", fmt::format("a group leaves its {}", unit));
+    line(margin, y + 3.8 * line_height, "f",
          are_slots_ ? fmt::format("Each cell is a rank. Ranks of one colour are in the same group; "
                                   "after {} groups the colours repeat.",
                                   svg_colours)

@@ -15,6 +15,15 @@
 #include "report/reports.hpp"
 
 namespace rankmesh::report {
+namespace {
+
+std::string note_of(const PlacementFinding& found) {
+  return fmt::format("{}: {}{} [{}]", to_string(found.severity), found.what,
+                     found.groups.empty() ? "" : fmt::format(" ({})", found.groups), found.rule);
+}
+
+}  // namespace
+
 Document check(const MeshPlan& plan, const Machine& machine,
                const std::vector<PlacementFinding>& findings,
                const std::vector<std::string>& silenced) {
@@ -25,6 +34,7 @@ Document check(const MeshPlan& plan, const Machine& machine,
   document.add_fields({"mesh", "machine"});
   document.add("\n");
   document.table.add_columns({"severity", "rule", "name", "groups", "what", "why", "fix"});
+  std::vector<std::string> notes;
   for (const PlacementFinding& found : findings) {
     document.table.rows.push_back({to_string(found.severity), found.rule, found.name, found.groups,
                                    found.what, found.why, found.fix});
@@ -32,6 +42,7 @@ Document check(const MeshPlan& plan, const Machine& machine,
     document.add(fmt::format(" [{}]\n", found.rule));
     if (!found.groups.empty()) document.add(fmt::format("  groups: {}\n", found.groups));
     document.add(fmt::format("  why: {}\n  fix: {}\n", found.why, found.fix));
+    notes.push_back(note_of(found));
   }
   document.fields["findings"] =
       document.table.objects({"rule", "severity", "name", "groups", "what", "why", "fix"});
@@ -41,6 +52,7 @@ Document check(const MeshPlan& plan, const Machine& machine,
   if (!silenced.empty())
     document.add(
         fmt::format("the mesh file silences these rules: {}\n", fmt::join(silenced, ", ")));
+  document.picture = detail::picture_of(plan, &machine, std::move(notes));
   return document;
 }
 

@@ -127,6 +127,13 @@ Document count(const MeshPlan& plan, const PlanCounts& counts, const Machine* ma
   if (machine != nullptr) add_places(plan, counts, *machine, document);
   document.add("\n");
   document.text.emplace_back(TableHere{});
+  document.picture = detail::picture_of(
+      plan, machine,
+      {fmt::format("{} with {}, of which {} are distinct; {} is in {} groups, and has {} "
+                   "communicators",
+                   count_text(counts.names, "name"), count_text(counts.groups, "group"),
+                   number(counts.distinct_groups), whose(counts.groups_per_rank),
+                   range(counts.groups_per_rank), range(counts.communicators_per_rank))});
   return document;
 }
 

@@ -91,7 +91,7 @@ Json add_rank(const MeshPlan& plan, Rank rank, const LiveFacts* live, const Mach
                           m.place.group,  m.place.rank_in_group.value(),
                           m.ranks.size(), Ranks{m.ranks}};
     for (std::size_t l = 0; machine != nullptr && l < machine->levels().size(); ++l)
-      row.emplace_back(visits_of(m.ranks, *machine, l).units);
+      row.emplace_back(units_of(m.ranks, *machine, l));
     if (live != nullptr)
       for (const char* key : {"host", "local_rank", "pid"}) row.emplace_back(fields["live"][key]);
     table.rows.push_back(std::move(row));

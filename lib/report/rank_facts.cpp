@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 
 #include "rankmesh/base/error.hpp"
-#include "report/document.hpp"
 
 namespace rankmesh::report {
 
@@ -22,16 +21,25 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(RankFacts, rank, world_size, nod
                                                 why_no_shared_memory, wrong_settings, ptrace_scope,
                                                 cores, online_cores, unresolved_hosts, interfaces,
                                                 rdma_devices, has_net_plugin, has_device_nodes,
-                                                why_no_devices, devices, device, clock, link)
+                                                why_no_devices, devices, device)
 
 // Texts of the system need not be UTF-8; bytes that are not are replaced.
 std::string to_json(const RankFacts& facts) {
-  return nlohmann::json(facts).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  nlohmann::json json = facts;
+  if (facts.clock) json["clock"] = *facts.clock;
+  if (facts.link) json["link"] = *facts.link;
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 RankFacts rank_facts_from_json(std::string_view text) {
   try {
-    return nlohmann::json::parse(text).get<RankFacts>();
+    const auto json = nlohmann::json::parse(text);
+    auto facts = json.get<RankFacts>();
+    if (const auto clock = json.find("clock"); clock != json.end())
+      facts.clock = clock->get<ClockFacts>();
+    if (const auto link = json.find("link"); link != json.end())
+      facts.link = link->get<LinkFacts>();
+    return facts;
   } catch (const nlohmann::json::exception& error) {
     throw DataError{std::string{"the facts of a rank cannot be read: "} + error.what(),
                     "start the same meshinfo on all ranks"};

@@ -87,7 +87,10 @@ Document describe_group(const MeshPlan& plan, std::string_view name, std::int64_
 /// Reports the groups of the families in listing order, with the schema `rankmesh.groups/1`. The
 /// groups are computed while they are written. Whatever the size of the mesh, at most 64 KiB of
 /// output are held in memory.
-Document groups(const MeshPlan& plan, std::vector<NamedFamily> families);
+/// @param live  the facts of the running job, or null. With these facts, the long CSV form has the
+/// host, the node, the local rank and the process of each rank, and its device if it has one.
+Document groups(const MeshPlan& plan, std::vector<NamedFamily> families,
+                const LiveFacts* live = nullptr);
 
 /// Reports, for every group of the families and for each level, over how many units the group is
 /// spread. The schema is `rankmesh.group_places/1`. Takes O(ranks x families) time and memory.
@@ -126,6 +129,11 @@ Document diff(const PlanDiff& difference, const MeshPlan& plan_a, const MeshPlan
 /// The table contains the divisions. The cost is O(names x dimensions).
 /// @throws UsageError if the rank is outside the world.
 Document explain_rank(const MeshPlan& plan, Rank rank);
+
+/// Explains the order of the ranks: which dimension varies fastest, what the strides are, and which
+/// ranks are neighbours. The schema is `rankmesh.explain_order/1`. JSON contains the dimensions of
+/// each view, beginning with the dimension that varies fastest. The cost is O(dimensions).
+Document explain_order(const MeshPlan& plan);
 
 /// Reports the rules, numbered in the order in which they are tried. For every family, the report
 /// then shows which operations, types and sizes use the same transport. Without live facts, the

@@ -31,11 +31,16 @@ namespace rankmesh::report {
 /// @param records  the records of one mesh, preferably after record::align().
 void write_trace_events(const Sink& sink, std::span<const record::Record> records);
 
-/// Draws the last calls of the records of one mesh as SVG: a row for each of the first 128 ranks,
-/// with about 30 calls. Where ranks hang, the time since then is cut.
+/// Writes the records of one mesh as a page of HTML that needs no other file, no network and no
+/// program other than a browser. The page shows the rows of the ranks with zoom and search, and the
+/// call in which each rank is. For a selected call, it shows the calls of the other members.
+///
+/// All texts are data of the page and never become markup. For C calls this takes O(C log C) time
+/// and O(C) memory.
 /// @param records    the records of one mesh, preferably after record::align().
-/// @param diagnosis  sentences for the top of the picture.
-void write_timeline_svg(const Sink& sink, std::span<const record::Record> records,
-                        std::span<const std::string> diagnosis = {});
+/// @param diagnosis sentences for the top of the page. They are red unless all of them begin with
+/// `note: `.
+void write_html(const Sink& sink, std::span<const record::Record> records,
+                std::span<const std::string> diagnosis = {});
 
 }  // namespace rankmesh::report

@@ -13,9 +13,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "detail/svg.hpp"
-#include "detail/wrap.hpp"
 #include "rankmesh/record/find.hpp"
+#include "report/detail/box_layout.hpp"
 #include "report/reports.hpp"
 
 namespace rankmesh::report {
@@ -117,6 +116,22 @@ Table table_of_lines(Records records, const Diagnosis& diagnosis) {
   return table;
 }
 
+// A paragraph of lines that are not too long. The second and later lines are indented.
+std::string paragraph(const std::string& text) {
+  std::string result, line = "  ";
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find(' ', at), text.size());
+    const std::string word = text.substr(at, end - at);
+    if (line.size() + word.size() > line_width && line.find_first_not_of(' ') != line.npos) {
+      result += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+      line = "    ";
+    }
+    line += word + " ";
+    at = end + 1;
+  }
+  return result + line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+}
+
 void add_text(Records records, const Diagnosis& diagnosis, Document& document) {
   if (!document.text.empty()) document.add("\n");
   const Record& first = records.front();
@@ -136,11 +151,7 @@ void add_text(Records records, const Diagnosis& diagnosis, Document& document) {
         fmt::format("  {} more lines are left out; JSON and CSV have them\n", rows - most_lines));
   document.add("\n");
   for (const Finding& finding : diagnosis.findings)
-    document.add(fmt::format(
-        "{}\n", fmt::join(detail::wrapped_lines(
-                              fmt::format("  {}: {}", to_string(finding.severity), finding.text),
-                              line_width, 4),
-                          "\n")));
+    document.add(paragraph(fmt::format("{}: {}", to_string(finding.severity), finding.text)));
 }
 
 Json finding_value(const Finding& finding) {

@@ -32,16 +32,12 @@ void write_json(const Document& document, Writer& out) {
 
 void write_csv(const Document& document, Writer& out) {
   if (document.groups) return write_group_rows(*document.groups, out);
-  const Table& table = document.table;
-  const auto write_line = [&](auto&& text_of) {
-    std::vector<std::string> fields;
-    for (std::size_t c = 0; c < table.columns.size(); ++c)
-      if (table.columns[c].forms != Table::Forms::json_only)
-        fields.push_back(csv_field(text_of(c)));
-    out.text(fmt::format("{}\n", fmt::join(fields, ",")));
+  const auto write = [&](const std::string& line) {
+    out.text(std::string_view{line}.substr(line.empty() ? 0 : 1));
+    out.character('\n');
   };
-  write_line([&](std::size_t c) { return table.columns[c].title; });
-  for (const auto& row : table.rows) write_line([&](std::size_t c) { return row[c].text(); });
+  write(csv_titles(document.table));
+  for (const auto& row : document.table.rows) write(csv_cells(document.table, row));
 }
 
 const Picture& required_picture(const Document& document) {
@@ -60,6 +56,20 @@ std::string csv_field(const std::string& text) {
   return quoted + '"';
 }
 
+std::string csv_titles(const Table& table) {
+  std::string line;
+  for (const Table::Column& column : table.columns)
+    if (column.forms != Table::Forms::json_only) line += ',' + csv_field(column.title);
+  return line;
+}
+
+std::string csv_cells(const Table& table, const std::vector<Cell>& row) {
+  std::string line;
+  for (std::size_t c = 0; c < row.size(); ++c)
+    if (table.columns[c].forms != Table::Forms::json_only) line += ',' + csv_field(row[c].text());
+  return line;
+}
+
 }  // namespace detail
 
 void write(const Document& document, Format format, const Sink& sink, const TextStyle& style) {
@@ -74,8 +84,15 @@ void write(const Document& document, Format format, const Sink& sink, const Text
     case Format::csv:
       detail::write_csv(document, out);
       break;
+    case Format::long_csv:
+      document.groups ? detail::write_member_rows(*document.groups, document.of_ranks, out)
+                      : detail::write_csv(document, out);
+      break;
     case Format::svg:
       detail::write_svg(detail::required_picture(document), out);
+      break;
+    case Format::html:
+      detail::write_picture_page(detail::required_picture(document), out);
       break;
   }
   out.flush();

@@ -12,8 +12,10 @@ namespace rankmesh::report {
 
 struct Document;
 
-/// The forms of a report. `svg` is its picture.
-enum class Format : std::uint8_t { text, json, csv, svg };
+/// The forms of a report. `long_csv` has one row for each rank and name, as pandas and R expect it;
+/// a report that does not list groups has the rows of `csv` instead. `svg` and `html` are the
+/// picture of the report: a drawing, and a page that a browser opens.
+enum class Format : std::uint8_t { text, json, csv, long_csv, svg, html };
 
 /// How the text form of a report looks.
 struct TextStyle {

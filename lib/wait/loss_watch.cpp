@@ -316,7 +316,8 @@ std::shared_ptr<const LossWatch> LossWatch::last_with_losses() {
   return kept().last;
 }
 
-void LossWatch::raise(const LossWatch* own) {
+void LossWatch::raise(LossWatch* own) {
+  if (own != nullptr && own->round() == 0) own->learn_from_other_mesh(0);
   if (own != nullptr && own->round() != 0) own->raise_own();
   last_with_losses()->raise_own();
 }

@@ -99,6 +99,7 @@ void check_reports(const MeshPlan& plan) {
       require(!report::to_string(document, format).empty(), name);
   };
   require_forms(report::show(plan, nullptr), "show");
+  require_forms(report::explain_order(plan), "order");
   const Rank last = plan.world_size() - 1;
   require(!report::to_string(report::rank(plan, last, nullptr), text).empty(), "rank");
   require_forms(report::explain_rank(plan, last), "explain");
@@ -111,7 +112,7 @@ void check_reports(const MeshPlan& plan) {
   }
   std::size_t written = 0;
   const auto listing = report::groups(plan, std::move(families));
-  for (const auto format : {text, json, csv, report::Format::svg})
+  for (const auto format : {text, json, csv, report::Format::svg, report::Format::html})
     report::write(listing, format, [&](auto piece) { written += piece.size(); });
   require(written > 0, "groups");
   const auto counts = rankmesh::count(plan);

@@ -133,7 +133,7 @@ void make_reports(const std::vector<record::Record>& records) {
   const auto aligned = record::align(records);
   const auto ignore = [](std::string_view) {};
   report::write_trace_events(ignore, aligned);
-  report::write_timeline_svg(ignore, aligned);
+  report::write_html(ignore, aligned);
 }
 
 }  // namespace

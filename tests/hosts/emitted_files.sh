@@ -42,4 +42,9 @@ if hydra=$(command -v mpiexec.hydra); then
   [[ $(sort -n <<<"$output" | cut -d' ' -f2) == "$(cat "$scratch/mpich")" ]] ||
     { printf 'the ranks of MPICH are elsewhere:\n%s\nemitted:\n%s\n' "$output" "$(cat "$scratch/mpich")" >&2 && exit 1; }
 fi
+# Hosts that a machine took with it when it was switched off: their number is another process's now.
+hosts down
+echo $$ >"$scratch/hosts-state"
+timeout 20 "$here/scripts/emulated-hosts" down
+[[ ! -e $scratch/hosts-state ]] || { echo "the file of hosts that are gone stays" >&2 && exit 1; }
 echo "the emitted files keep tp on one host"

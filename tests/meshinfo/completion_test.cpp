@@ -39,12 +39,12 @@ TEST_CASE("bash completes commands, options and values") {
   const Scratch scratch;
   REQUIRE(shell(scratch, "mkdir folder; touch mesh.toml folder/a.toml other.txt").status == 0);
   CHECK(bash_offers(scratch, "meshinfo sho") == "show");
-  CHECK(bash_offers(scratch, "meshinfo explain ") == "rank");
+  CHECK(bash_offers(scratch, "meshinfo explain ") == "rank order");
   CHECK(bash_offers(scratch, "meshinfo show --off") == "--offline");
   CHECK(bash_offers(scratch, "meshinfo --ver") == "--version");
-  CHECK(bash_offers(scratch, "meshinfo show tp=2 --format ") == "text json csv svg");
+  CHECK(bash_offers(scratch, "meshinfo show tp=2 --format ") == "text json csv svg html");
   CHECK(bash_offers(scratch, "meshinfo show tp=2 --format=j") == "json");
-  CHECK(bash_offers(scratch, "meshinfo groups tp=2 --format s") == "svg");
+  CHECK(bash_offers(scratch, "meshinfo groups tp=2 --format l") == "long");
   CHECK(bash_offers(scratch, "meshinfo bench tp=2 --op all_r") == "all_reduce");
   CHECK(bash_offers(scratch, "meshinfo bench tp=2 -d bf") == "bfloat16");
   CHECK(bash_offers(scratch, "meshinfo help expl") == "explain");
@@ -76,9 +76,9 @@ TEST_CASE("fish completes commands, options and values") {
     return text;
   };
   CHECK(offers("meshinfo sho") == "show ");
-  CHECK(offers("meshinfo explain ") == "rank ");
+  CHECK(offers("meshinfo explain ") == "order rank ");
   CHECK(offers("meshinfo show --off") == "--offline ");
-  CHECK(offers("meshinfo show --format ") == "csv json svg text ");
+  CHECK(offers("meshinfo show --format ") == "csv html json svg text ");
   CHECK(offers("meshinfo show megat") == "megatron: ");
 }
 

@@ -41,6 +41,28 @@ TEST_CASE("bench fits the terminal of the launcher") {
   CHECK_CONTAINS(full.out, "   redop    root ");
 }
 
+TEST_CASE("bench and tune draw their curves") {
+  const Scratch scratch;
+  const auto bench = shell(scratch,
+                           "run-mpi 3 meshinfo bench tp=3 --op all_reduce,barrier -b 16 "
+                           "-e 1K -f 4 -n 2 -o curve.svg && run-mpi 3 meshinfo tune tp=3 "
+                           "--op all_reduce -b 16 -e 256 -f 4 -n 2 -o tune.svg");
+  CHECK(bench.status == 0);
+  CHECK_CONTAINS(bench.out, "# Out of bounds values : 0 OK");
+  const std::string curve = scratch.read("curve.svg");
+  for (const std::string part : {"<svg ", "tp all_reduce: time in us", "bus bandwidth in GB/s",
+                                 "in-place: 16 bytes", "</svg>"})
+    CHECK_CONTAINS(curve, part);
+  CHECK_LACKS(curve, "barrier");  // it has no sizes
+  CHECK_LACKS(curve, "nan");
+  // On a terminal, the rows of the table are the progress.
+  const auto shown = shell_on_terminal(
+      scratch, "run-mpi 2 meshinfo bench tp=2 -b 16 -e 1K -f 4 -n 2 -o curve.svg");
+  CHECK_CONTAINS(shown.out, "# type float32");
+  CHECK_LACKS(shown.out, "[0/");
+  CHECK_CONTAINS(scratch.read("tune.svg"), "shm: ");
+}
+
 TEST_CASE("tune writes a mesh file that keeps what the mesh says") {
   const Scratch scratch;
   const auto result = shell(scratch,
@@ -60,21 +82,13 @@ TEST_CASE("tune writes a mesh file that keeps what the mesh says") {
   CHECK(scratch.read("new.toml") == result.out.substr(0, scratch.read("new.toml").size()));
 }
 
-TEST_CASE("on a terminal, the rows of bench are the progress") {
+TEST_CASE("the long form has the hosts of a job") {
   const Scratch scratch;
-  const auto shown =
-      shell_on_terminal(scratch, "run-mpi 2 meshinfo bench tp=2 -b 16 -e 1K -f 4 -n 2");
-  CHECK_CONTAINS(shown.out, "# type float32");
-  CHECK_LACKS(shown.out, "[0/");
-}
-
-TEST_CASE("the rows of ranks have the hosts of a job") {
-  const Scratch scratch;
-  const auto lines = lines_of(shell(scratch, "run-mpi 3 meshinfo rank tp=3 0-2 --format csv").out);
+  const auto lines = lines_of(shell(scratch, "run-mpi 3 meshinfo groups tp=3 --format long").out);
   REQUIRE(lines.size() >= 4);
-  CHECK(lines[0] == "rank,name,group,rank in group,size,ranks,host,local rank,process");
-  CHECK(lines[3].starts_with("2,tp,0,2,3,0-2,"));
-  CHECK_CONTAINS(lines[3], ",2,");  // as local rank 2
+  CHECK(lines[0].starts_with("rank,name,group,rank_in_group,size,host,node,local_rank,process"));
+  CHECK(lines[3].starts_with("2,tp,0,2,3,"));
+  CHECK_CONTAINS(lines[3], ",0,2,");  // on node 0 as local rank 2
 }
 
 TEST_CASE("Ctrl-C leaves neither half a file nor a rank behind") {

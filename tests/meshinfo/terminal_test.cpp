@@ -44,6 +44,7 @@ TEST_CASE("no line is wider than the terminal") {
         "describe dp=64,tp=8 dp:3",
         "diff megatron:tp=8,cp=16,pp=16 llama3:tp=8,cp=16,pp=16,dp=8 --world-size 16384",
         "count megatron:world_size=16384,tp=8,pp=16,ep=64,etp=1",
+        "explain order pp=2,dp=2,tp=4",
         "explain rank 13 pp=2,dp=2,tp=4",
         "routes pp=2,dp=2,tp=4",
         "presets",

@@ -44,7 +44,7 @@ void check_spread(const GroupFamily& family, const Machine& machine,
       expected.most_units = std::max(expected.most_units, count);
       if (count == 1) ++expected.inside;
       if (count > 1) split.insert(g);
-      CHECK(visits_of(family.group(g), machine, l, slots).units == count);
+      CHECK(units_of(family.group(g), machine, l, slots) == count);
     }
     CAPTURE(family.name());
     CAPTURE(machine.describe());

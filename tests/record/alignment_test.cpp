@@ -34,7 +34,8 @@ TEST_CASE("a node is shifted by no more than the collectives ask for") {
   // The clock of node 1 is late: rank 0 ends at 1,000,000, before rank 1 seems to begin.
   job.add(0, barrier, 900'000, 1'000'000);
   job.add(1, barrier, 1'030'000, 1'050'000);
-  const auto aligned = align(job.records);
+  std::vector<std::string> remarks;
+  const auto aligned = align(job.records, &remarks);
   CHECK(aligned[0].calls[0].begin == 900'000);
   CHECK(aligned[0].read_at == job.records[0].read_at);
   CHECK(is_consistent(aligned));
@@ -42,6 +43,8 @@ TEST_CASE("a node is shifted by no more than the collectives ask for") {
   CHECK(shift == -30'000);
   CHECK(*aligned[1].calls[0].end == 1'020'000);
   CHECK(aligned[1].read_at == job.records[1].read_at + shift);
+  REQUIRE(remarks.size() == 1);
+  CHECK(remarks[0] == "the clock of node 1 (host1) was shifted by -30.0 us");
 }
 
 TEST_CASE("the constraints narrow the error of a clock") {
@@ -58,16 +61,21 @@ TEST_CASE("the constraints narrow the error of a clock") {
   CHECK(align(job.records)[1].clock_error == 20'000);
 }
 
-TEST_CASE("contradictions leave all clocks as they are") {
+TEST_CASE("contradictions leave all clocks as they are, and are reported") {
   SyntheticJob job{2};
   job.add(0, barrier, 900'000, 1'000'000);
   job.add(1, barrier, 1'300'000, 1'400'000);  // 300 us: three times the error of the clock
-  const auto aligned = align(job.records);
+  std::vector<std::string> remarks;
+  const auto aligned = align(job.records, &remarks);
   CHECK(*aligned[1].calls[0].begin == 1'300'000);
   CHECK(aligned[1].clock_error == 100'000);
+  REQUIRE(remarks.size() == 1);
+  CHECK(remarks[0] ==
+        "the clocks of the nodes were not refined: the recorded times of node 0 (host0) and node 1 "
+        "(host1) contradict each other by 200.0 us");
 }
 
-TEST_CASE("contradictions between three nodes leave all clocks as they are") {
+TEST_CASE("contradictions between three nodes are reported") {
   SyntheticJob job{3};
   for (auto& record : job.records) record.groups[0].size = 2;
   const auto meet = [&](std::size_t a, std::size_t b, std::uint64_t group, Time lead) {
@@ -79,7 +87,10 @@ TEST_CASE("contradictions between three nodes leave all clocks as they are") {
   meet(0, 1, 101, 50'000);
   meet(1, 2, 102, 50'000);
   meet(2, 0, 103, 50'000);
-  CHECK(align(job.records)[1].calls[0].begin == job.records[1].calls[0].begin);
+  std::vector<std::string> remarks;
+  CHECK(align(job.records, &remarks)[1].calls[0].begin == job.records[1].calls[0].begin);
+  REQUIRE(remarks.size() == 1);
+  CHECK(remarks[0].find("three or more nodes") != std::string::npos);
 }
 
 TEST_CASE("calls that do not synchronise, missing times and short waits constrain nothing") {
@@ -143,7 +154,8 @@ TEST_CASE("clocks that are wrong by less than their error become consistent") {
       now += 20'000;
     }
     for (auto& record : job.records) record.has_all_times = true;
-    const auto aligned = align(job.records);
+    std::vector<std::string> remarks;
+    const auto aligned = align(job.records, &remarks);
     CHECK(is_consistent(aligned));
     for (std::size_t r = 0; r < 8; ++r) {
       const Time error = aligned[r].read_at - (job.records[r].read_at - offsets[r / 2]);

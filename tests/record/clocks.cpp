@@ -119,9 +119,11 @@ void print(const char* when, const std::vector<record::Record>& records) {
 
 int check(const std::string& folder) {
   record::Records read = record::read_all(record::sources_in(folder));
+  std::vector<std::string> remarks;
   print("as recorded", read.records);
-  const std::vector<record::Record> aligned = record::align(read.records);
+  const std::vector<record::Record> aligned = record::align(read.records, &remarks);
   print("aligned", aligned);
+  for (const std::string& remark : remarks) std::printf("%s\n", remark.c_str());
   bool is_right = aligned.size() == 4;
   std::int64_t claimed = 0;
   for (const record::Record& record : aligned) {

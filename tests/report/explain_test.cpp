@@ -45,6 +45,17 @@ TEST_CASE("every step of every rank is correct, and the groups follow") {
   }
 }
 
+TEST_CASE("the order lists strides and neighbours") {
+  const auto plan = MeshSpec::parse_string("pp=2,dp=2,tp=4").plan();
+  const json found = json::parse(to_string(rankmesh::report::explain_order(plan), Format::json));
+  const json& order = found["views"][0]["fastest_first"];
+  REQUIRE(order.size() == 3);
+  CHECK(order[0]["name"] == "tp");
+  CHECK(order[1]["stride"] == 4);
+  CHECK(order[2]["next_to_first"] == 8);
+  CHECK(order[1]["within_ranks_in_a_row"] == 8);
+}
+
 // The groups of ds_model are 2^30 runs of 5 ranks; found by a fuzz target.
 TEST_CASE("a rank of a huge world is explained at once") {
   const auto plan = MeshSpec::parse_string("deepspeed:kind=grid,pp=1073741824,mp=5,dp=3").plan();

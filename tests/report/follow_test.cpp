@@ -44,8 +44,8 @@ TEST_CASE("the screen names the rank that is last most often, with its host") {
         "\n"
         "3 ranks are in a call or waiting\n"
         "  rank 2 (dp=2) on host1: close(), for 1.5 s\n"
-        "  rank 0 (dp=0) on host0: dp.barrier(), call 51, for 10 ms\n"
-        "  rank 1 (dp=1) on host0: dp.barrier(), call 51, for 10 ms\n");
+        "  rank 0 (dp=0) on host0: dp.barrier(), call 51, for 10.0 ms\n"
+        "  rank 1 (dp=1) on host0: dp.barrier(), call 51, for 10.0 ms\n");
 }
 
 TEST_CASE("JSON has the figures as numbers") {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The structure of pictures.
+// The structure of pictures. tests/report/page/picture_test looks at them in a browser.
 #include <doctest/doctest.h>
 
 #include <numeric>
@@ -28,6 +28,14 @@ Machine equal_nodes(std::int64_t slots, std::int64_t per_node) {
   return Machine{slots, {{.name = "node", .size = per_node}}};
 }
 
+// Nodes of these sizes.
+Machine ragged_nodes(const std::vector<int>& sizes) {
+  MachineLevel nodes{.name = "node"};
+  for (std::size_t n = 0; n < sizes.size(); ++n)
+    nodes.units.insert(nodes.units.end(), static_cast<std::size_t>(sizes[n]), static_cast<int>(n));
+  return Machine{static_cast<std::int64_t>(nodes.units.size()), {nodes}};
+}
+
 std::size_t occurrences(std::string_view text, std::string_view part) {
   std::size_t count = 0;
   for (std::size_t at = text.find(part); at != std::string_view::npos;
@@ -52,6 +60,25 @@ bool is_closed_svg(std::string_view svg) {
     }
   }
   return open.empty();
+}
+
+json picture_data(const std::string& page) {
+  const std::string begin = "id=\"data\">";
+  const std::size_t at = page.find(begin) + begin.size();
+  return json::parse(page.substr(at, page.find("</script>", at) - at));
+}
+
+std::vector<std::int64_t> elements_of_set(const json& set) {
+  if (set.contains("list")) return set["list"];
+  std::vector<std::int64_t> result{set["start"]};
+  for (const auto& mode : set["modes"]) {
+    std::vector<std::int64_t> next;
+    for (const std::int64_t first : result)
+      for (std::int64_t i = 0; i < mode[0]; ++i)
+        next.push_back(first + i * static_cast<std::int64_t>(mode[1]));
+    result = std::move(next);
+  }
+  return result;
 }
 
 }  // namespace
@@ -83,38 +110,75 @@ TEST_CASE("large machines are folded") {
   const std::string svg = to_string(document, Format::svg);
   CHECK(is_closed_svg(svg));
   CHECK(occurrences(svg, "<g role=\"img\">") == std::size_t{3} * 2048);  // one cell per node
+  CHECK(svg.find("node0 - node31") != std::string::npos);
   CHECK(svg.find("node7: 8 ranks in 1 group of tp, of which 0 leave the node") !=
         std::string::npos);
   CHECK(svg.size() < 2'000'000);
+  CHECK(to_string(document, Format::html).size() < 2'000'000);
 }
 
-TEST_CASE("reports about meshes have pictures, and plans compare two states") {
+TEST_CASE("a page has the groups of all ranks, also of ragged nodes and permuted ranks") {
+  for (const std::string mesh :
+       {"dp=2,tp=3", "megatron:tp=2,pp=3,world_size=12", "ep=7",
+        "jax:mesh_shape=2x2,dcn_mesh_shape=2x1,granule_of_rank=0x1x0x1x0x1x0x1"}) {
+    CAPTURE(mesh);
+    const MeshPlan plan = drawn_plan(mesh);
+    const Machine machine = ragged_nodes({static_cast<int>(plan.world_size()) - 2, 1, 1});
+    const json data =
+        picture_data(to_string(report::show(plan, nullptr, SIZE_MAX, &machine), Format::html));
+    CHECK(data["slots"] == plan.world_size());
+    CHECK(data["levels"][0]["units"].size() == static_cast<std::size_t>(plan.world_size()));
+    CHECK(!data["states"][0]["families"].empty());
+    for (const auto& family : data["states"][0]["families"]) {
+      const std::vector<std::int64_t> members = elements_of_set(family["members"]);
+      const GroupFamily& wanted = plan.groups(static_cast<std::string>(family["name"]));
+      for (std::size_t i = 0; i < members.size(); ++i) {
+        const auto group = static_cast<std::int64_t>(i) / static_cast<std::int64_t>(family["size"]);
+        CHECK(wanted.group(group).contains(members[i]));
+      }
+    }
+  }
+}
+
+TEST_CASE("every report about meshes has a picture, and plans compare two states") {
   const MeshPlan plan = drawn_plan("tp=4,dp=4");
   const MeshPlan other = drawn_plan("dp=4,tp=4");
   const Machine machine = equal_nodes(16, 4);
   const auto traffic = usual_traffic(plan);
   const Arrangements found = arrange(plan, machine, traffic);
-  const std::vector<Document> documents{report::show(plan, nullptr),
-                                        report::groups(plan, {{"tp", plan.groups("tp")}}),
-                                        report::diff(diff(plan, other), plan, other, "a", "b"),
-                                        report::plan(plan, machine, traffic, "relative", found)};
+  const std::vector<Document> documents{
+      report::show(plan, nullptr),
+      report::groups(plan, {{"tp", plan.groups("tp")}}),
+      report::diff(diff(plan, other), plan, other, "a", "b"),
+      report::check(plan, machine, check_placement(plan, machine), {}),
+      report::plan(plan, machine, traffic, "relative", found),
+      report::count(plan, count(plan))};
   for (const Document& document : documents) {
     CAPTURE(document.schema);
     const std::string svg = to_string(document, Format::svg);
     CHECK(is_closed_svg(svg));
     CHECK(svg.find("tp: 4 groups of 4 ranks") != std::string::npos);
+    const json data = picture_data(to_string(document, Format::html));
+    CHECK(data["states"].size() ==
+          (document.schema == "rankmesh.plan/1" || document.schema == "rankmesh.diff/1" ? 2 : 1));
   }
-  CHECK(to_string(documents[3], Format::svg).find("best, tp: 4 groups") != std::string::npos);
-  CHECK(to_string(documents[3], Format::svg).find("today, tp: 4 groups") != std::string::npos);
+  const json data = picture_data(to_string(documents[4], Format::html));
+  CHECK(elements_of_set(data["states"][1]["slots"]) == found.best.slots);
+  CHECK(data["states"][0]["name"] == "today");
+  CHECK(to_string(documents[4], Format::svg).find("best, tp: 4 groups") != std::string::npos);
+  CHECK(picture_data(to_string(documents[3], Format::html))["notes"].dump().find("leaves-domain") !=
+        std::string::npos);
 }
 
-TEST_CASE("a difference and counts on a machine") {
+TEST_CASE("a difference and counts are drawn on a machine") {
   const MeshPlan plan = drawn_plan("tp=4,dp=4");
   const MeshPlan other = drawn_plan("dp=2,tp=4");
   const Machine machine = equal_nodes(16, 4);
   const Document difference =
       report::diff(diff(plan, other), plan, other, "tp=4,dp=4", "dp=2,tp=4", &machine);
-  CHECK(to_string(difference, Format::svg).find("A, tp: 4 groups of 4 ranks") != std::string::npos);
+  const json page = picture_data(to_string(difference, Format::html));
+  CHECK(page["levels"][0]["name"] == "node");
+  CHECK(page["states"].size() == 2);
   CHECK(to_string(difference, Format::svg).find("B, tp: 2 groups of 4 ranks") != std::string::npos);
   const json fields = json::parse(to_string(difference, Format::json));
   CHECK(fields["machine"] == "16 slots: 4 nodes of 4");
@@ -124,6 +188,7 @@ TEST_CASE("a difference and counts on a machine") {
     CHECK(name["place_b"]["node"]["inside"] == 2);
   }
   const Document counted = report::count(plan, count(plan), &machine);
+  CHECK(picture_data(to_string(counted, Format::html))["levels"][0]["name"] == "node");
   CHECK(json::parse(to_string(counted, Format::json))["groups_inside"]["node"] == 4);
 }
 
@@ -137,8 +202,9 @@ TEST_CASE("texts do not become markup") {
   const std::string svg = to_string(document, Format::svg);
   CHECK(is_closed_svg(svg));
   CHECK(svg.find("<b id") == std::string::npos);
-  CHECK(svg.find("&lt;/script&gt;&lt;/svg&gt;&lt;b id=&quot;evil&quot;&gt;&amp;") !=
-        std::string::npos);
+  const std::string page = to_string(document, Format::html);
+  CHECK(page.find("<b id=") == std::string::npos);
+  CHECK(picture_data(page)["levels"][0]["names"][0] == evil);
 }
 
 TEST_CASE("without a machine, the boxes are coordinates") {
@@ -156,7 +222,7 @@ TEST_CASE("a mesh that leaves slots and ranks out is drawn") {
   for (const std::string mesh : {"x=1", "dp=1,tp=1"}) {
     const Document document = report::show(drawn_plan(mesh), nullptr);
     CHECK(is_closed_svg(to_string(document, Format::svg)));
-    CHECK(occurrences(to_string(document, Format::svg), "<g role=\"img\">") == 0);
+    CHECK(picture_data(to_string(document, Format::html))["states"][0]["families"].empty());
   }
   const MeshPlan small = drawn_plan("tp=2");
   const MeshPlan large = drawn_plan("tp=6");

@@ -67,12 +67,14 @@ std::span<int> old_memory;
 // Does one step on a mesh, and checks its results.
 class Steps {
  public:
-  Steps(Mesh& mesh, const std::string& kind, MPI_Comm of_program)
+  /// @param survival  Of a second mesh, where the first one hears of a death after it.
+  Steps(Mesh& mesh, const std::string& kind, MPI_Comm of_program, const Survival& survival)
       : mesh_{mesh}, kind_{kind}, all_{mesh["world"]} {
     if (kind == "adopted" && of_program != MPI_COMM_NULL)
       adopted_ = mesh.adopt(of_program, "adopted");
     if (kind.starts_with("second mesh") && of_program != MPI_COMM_NULL)
-      second_.emplace(of_program, "all=" + std::to_string(mesh.size()));
+      second_.emplace(of_program, "all=" + std::to_string(mesh.size()),
+                      kind == "second mesh" ? MeshOptions{} : MeshOptions{.survive = survival});
     if (is_slow(kind) && mesh["dp"].size() == mesh.size()) {
       symmetric_.emplace(mesh.allocate_symmetric<int>(8, {"dp"}));
       old_memory = {symmetric_->data(), symmetric_->size()};
@@ -87,7 +89,11 @@ class Steps {
     if (kind_ == "test") return test();
     if (kind_ == "group") return group();
     if (kind_.ends_with("transport")) return all_.barrier();
-    sum(adopted_ ? *adopted_ : second_ ? (*second_)["all"] : all_, kind_ == "large" ? 300'000 : 7);
+    const bool is_on_second = second_ && !kind_.ends_with("on the first");
+    sum(adopted_       ? *adopted_
+        : is_on_second ? (*second_)["all"]
+                       : all_,
+        kind_ == "large" ? 300'000 : 7);
     if (kind_ == "gather") gather();
     if (symmetric_) sum_in_place();
     if (kind_ == "stop in save") save();
@@ -218,7 +224,8 @@ int run(const Arguments& arguments) {
     };
   }
   MPI_Comm of_program = MPI_COMM_NULL;
-  MPI_Comm_dup(world, &of_program);
+  // The ranks of a second mesh have other numbers.
+  MPI_Comm_split(world, 0, arguments.kind.starts_with("second mesh") ? -self : self, &of_program);
   if (arguments.kind == "device opening" && is_in(arguments.first))
     std::thread{[] {
       rankmesh_test::await_nccl();
@@ -245,7 +252,7 @@ int run(const Arguments& arguments) {
         fmt::print("idle {}\n", self);
         return 0;
       }
-      Steps work{*mesh, arguments.kind, losses == 0 ? of_program : MPI_COMM_NULL};
+      Steps work{*mesh, arguments.kind, losses == 0 ? of_program : MPI_COMM_NULL, survival};
       const std::int64_t first = mesh->step().value_or(-1) + 1;
       rankmesh_test::Shards shards{*mesh, arguments.kind.starts_with("device")};
       shards.fill(-1);
@@ -261,7 +268,8 @@ int run(const Arguments& arguments) {
         if ((arguments.kind == "spare" || arguments.kind == "stop for ever") &&
             step == step_of_death)
           ::usleep(400'000);
-        if (arguments.kind == "second mesh, slow news" && losses == 0 && step == step_of_death)
+        if (arguments.kind.starts_with("second mesh, slow news") && losses == 0 &&
+            step == step_of_death)
           slow_news.lose();
         if (arguments.kind == "wish without place") {
           if (losses != 0) ::usleep(20'000);

@@ -14,6 +14,7 @@
 #include "rankmesh/base/detail/parse.hpp"
 #include "rankmesh/base/detail/suggest.hpp"
 #include "rankmesh/base/error.hpp"
+#include "report/curves.hpp"
 #include "terminal.hpp"
 
 namespace rankmesh::meshinfo {
@@ -161,6 +162,32 @@ BenchPlan read_options(const BenchOptions& options) {
   return plan;
 }
 
+// If the path ends in .svg, returns it and lets the report go to standard output instead. Otherwise
+// returns an empty path.
+std::string take_picture(OutputOptions& options) {
+  if (!options.path.ends_with(".svg")) return {};
+  return std::exchange(options.path, {});
+}
+
+// The files of a command, on the rank that prints. They are opened before the measurements, so that
+// a wrong path is reported before the time is spent.
+struct Files {
+  std::unique_ptr<Output> report, curves;
+};
+
+Files open_files(const BenchOptions& options, const std::string& curves) {
+  return {open_output(options.output.path), curves.empty() ? nullptr : open_output(curves)};
+}
+
+void write(const Files& files, const report::Document& document, const BenchOptions& options,
+           const char* command, const report::CurveColumns& columns) {
+  if (files.report != nullptr) print(document, options.output, *files.report);
+  if (files.curves == nullptr) return;
+  files.curves->write(report::curves_svg(
+      document.table, columns, fmt::format("meshinfo {} {}", command, options.mesh.mesh)));
+  files.curves->finish();
+}
+
 // -o is the reduction, as in nccl-tests, but a file has a dot in its name.
 void add_reduction(CLI::App& command, BenchOptions& options) {
   const auto read = [&options](const std::string& word) {
@@ -177,29 +204,35 @@ void add_reduction(CLI::App& command, BenchOptions& options) {
         names_in(reductions));
 }
 
-// The output is opened before the measurements, so that a wrong path is reported before the time is
-// spent.
-int run_bench(const BenchOptions& options, Job& job) {
+int run_bench(BenchOptions options, Job& job) {
+  using report::Format;
   const BenchPlan plan = read_options(options);
-  const bool is_text = options.output.chosen_format() == report::Format::text;
+  const std::string curves = take_picture(options.output);
+  const Format format = options.output.chosen_format();
   const bool is_host = plan.memory == MemoryKind::host;
   OpenMesh open = job.open(options.mesh, is_host ? "off" : options.devices);
   if (open.mesh == nullptr)
     throw UsageError{"bench measures a job, but there is none",
                      "start it in a job: mpirun -n 4 meshinfo bench tp=4"};
-  const std::unique_ptr<Output> output = open_output(options.output.path);
-  Output* const text = is_text ? output.get() : nullptr;
+  Files files = open_files(options, curves);
+  Output* text = format == Format::text ? files.report.get() : nullptr;
   const BenchResult result = bench(open, options, plan, text);
   open.close();
-  if (text != nullptr)
+  if (text != nullptr) {
     text->finish();
-  else if (output != nullptr)
-    print(result.document, options.output, *output);
+    files.report.reset();
+  }
+  write(files, result.document, options, "bench",
+        {.panel = {"name", "operation"},
+         .curve = "form",
+         .x = "size",
+         .y = {{"time us", "time in us"}, {"busbw", "bus bandwidth in GB/s"}}});
   return result.wrong == 0 ? ok : check_failed;
 }
 
-int run_tune(const BenchOptions& options, Job& job) {
+int run_tune(BenchOptions options, Job& job) {
   const BenchPlan plan = read_options(options);
+  const std::string curves = take_picture(options.output);
   static_cast<void>(options.output.chosen_format());
   const MeshPlan mesh = job.plan(options.mesh);
   if (!is_in_job())
@@ -209,9 +242,12 @@ int run_tune(const BenchOptions& options, Job& job) {
   if (options.by_size && !options.names.empty())
     throw UsageError{"--by-size measures groups of any name, so --dim has no meaning",
                      "leave one of them out"};
-  const std::unique_ptr<Output> output = open_output(options.output.path);
-  const report::Document document = tune(mesh, options, plan);
-  if (output != nullptr) print(document, options.output, *output);
+  const Files files = open_files(options, curves);
+  write(files, tune(mesh, options, plan), options, "tune",
+        {.panel = {"name", "operation"},
+         .curve = "transport",
+         .x = "size",
+         .y = {{"time us", "time in us"}}});
   return ok;
 }
 
@@ -226,7 +262,7 @@ std::int64_t measurements_of(const BenchPlan& plan) {
 
 std::string progress_text(const std::string& name, Operation operation, std::int64_t bytes) {
   return fmt::format("{} {}{}", name, to_string(operation),
-                     has_data(operation) ? " " + report::size_text(bytes) : "");
+                     has_data(operation) ? " " + bytes_text(bytes) : "");
 }
 
 bool is_measured(const GroupFamily& family, std::int64_t world_size, const BenchOptions& options) {
@@ -257,11 +293,14 @@ void add_bench(CLI::App& app, Program& program) {
            "for device memory: auto, or shared (several ranks on one)", {"auto", "shared"});
   command.add_flag_callback(
       "--json", [&to = options.output.format] { to = "json"; }, "the same as --format json");
-  options.output.add_to(command, "write to a file, whose extension picks the format", "--output");
+  options.output.add_to(command, {},
+                        "write to a file, whose extension picks the format; .svg draws the curves, "
+                        "and the tables are printed too",
+                        "--output");
   command.footer(
       "Examples:\n"
       "  mpirun -n 4 meshinfo bench dp=2,tp=2 --dim tp --op all_reduce -b 8 -e 64M\n"
-      "  mpirun -n 4 meshinfo bench tp=4 --op all -o bench.csv");
+      "  mpirun -n 4 meshinfo bench tp=4 --op all -o curve.svg");
 }
 
 void add_tune(CLI::App& app, Program& program) {
@@ -276,13 +315,14 @@ void add_tune(CLI::App& app, Program& program) {
   command.add_flag("--by-size", options.by_size,
                    "measure groups of 2, 3, 4, 8, ... ranks instead of the names of the mesh; the "
                    "rules are for groups of these sizes in any mesh");
-  options.output.add_to(command,
-                        "the route file to write: .routes, or .toml for the mesh with its routes");
+  options.output.add_to(command, {},
+                        "the route file to write: .routes, or .toml for the mesh with its "
+                        "routes; .svg draws the curves, and the routes are printed");
   command.footer(
       "Examples:\n"
       "  mpirun -n 8 meshinfo tune dp=2,tp=4 -o mesh.toml\n"
       "  mpirun -n 8 meshinfo tune tp=8 --by-size -o machine.routes\n"
-      "  mpirun -n 8 meshinfo tune dp=2,tp=4 --dim tp --op all_reduce --format csv");
+      "  mpirun -n 8 meshinfo tune dp=2,tp=4 --dim tp --op all_reduce -o curve.svg");
 }
 
 }  // namespace rankmesh::meshinfo

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// bench and tune: their options and their measurements.
+// bench and tune: their options, their measurements and their curves.
 #pragma once
 
 #include <cstdint>

@@ -37,9 +37,11 @@ struct ReportOptions {
   OutputOptions output{};
 
   // Adds all of them.
-  void add_to(CLI::App& command) {
+  // @param can_draw  whether the report has a picture.
+  void add_to(CLI::App& command, bool can_draw = false) {
     mesh.add_to(command);
     machine.add_to(command);
+    output.has_pictures = can_draw;
     output.add_to(command);
   }
 };

@@ -120,8 +120,11 @@ void add_list(Document& document, const char* title, Table table) {
 
 }  // namespace
 
-Document sections_of(const CommandModel& command) {
+Document help_of(const CommandModel& command) {
   Document document;
+  document.add_bold(command.name);
+  document.add(fmt::format(": {}\n", command.summary));
+  document.add(fmt::format("\nUsage: {} {}\n", command.name, arguments_of(command)));
   add_list(document, "Arguments", list_of(command.positionals));
   Table commands{.columns = {{""}, {""}}};
   for (const CommandModel& below : command.commands)
@@ -129,15 +132,6 @@ Document sections_of(const CommandModel& command) {
   add_list(document, "Commands", std::move(commands));
   add_list(document, "Options", list_of(command.options));
   if (!command.notes.empty()) document.add("\n" + command.notes + "\n");
-  return document;
-}
-
-Document help_of(const CommandModel& command) {
-  Document document;
-  document.add_bold(command.name);
-  document.add(fmt::format(": {}\n", command.summary));
-  document.add(fmt::format("\nUsage: {} {}\n", command.name, arguments_of(command)));
-  std::ranges::move(sections_of(command).text, std::back_inserter(document.text));
   return document;
 }
 

@@ -54,8 +54,6 @@ std::string title_of(const OptionModel& option);
 // Adds `meshinfo help [COMMAND]...`.
 void add_help(CLI::App& app);
 
-// Returns what the help and the manual page say behind the usage: lists and notes under titles.
-report::Document sections_of(const CommandModel& command);
 report::Document help_of(const CommandModel& command);
 
 // Thrown by `meshinfo help`.

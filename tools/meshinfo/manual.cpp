@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "output.hpp"
 #include "rankmesh/version.hpp"
@@ -44,33 +45,58 @@ std::string page_of(const CommandModel& command) {
   return name;
 }
 
-// A list of names and their meanings.
-std::string list_text(const report::Table& list) {
+std::string options_text(const std::vector<OptionModel>& options, bool with_names) {
   std::string text;
-  for (const auto& row : list.rows)
-    text += fmt::format(".TP\n\\fB{}\\fR\n{}.\n", escaped(row[0].text()), escaped(row[1].text()));
+  for (const OptionModel& option : options) {
+    text += ".TP\n";
+    if (with_names) {
+      std::vector<std::string> names;
+      for (const std::string& name : option.names) names.push_back("\\fB" + escaped(name) + "\\fR");
+      text += fmt::format("{}", fmt::join(names, ", "));
+      const std::string value = escaped(option.value);
+      if (option.takes_value())
+        text += fmt::format("{}\\fI{}\\fR{}", option.is_value_optional ? " [" : " ", value,
+                            option.is_value_optional ? "]" : "");
+    } else {
+      text += "\\fI" + escaped(option.names.front()) + "\\fR";
+    }
+    text += "\n" + escaped(option.description) + ".\n";
+  }
   return text;
 }
 
 // A line that ends in a colon begins a section. Indented lines are printed as they are.
 std::string notes_text(const std::string& notes) {
   std::string text;
-  bool is_verbatim = false, is_title = false;
+  bool is_verbatim = false;
   std::istringstream lines{notes};
   for (std::string line; std::getline(lines, line);) {
     const bool is_indented = line.starts_with(' ');
     if (is_verbatim && !is_indented) text += ".fi\n.RE\n";
-    if (!is_verbatim && is_indented) text += is_title ? ".RS 4\n.nf\n" : ".PP\n.RS 4\n.nf\n";
+    if (!is_verbatim && is_indented) text += ".PP\n.RS 4\n.nf\n";
     is_verbatim = is_indented;
-    is_title = line.ends_with(':') && line.size() < 20;
     if (is_indented)
       text += escaped(line.substr(line.find_first_not_of(' '))) + "\n";
-    else if (is_title)
+    else if (line.ends_with(':') && line.size() < 20)
       text += ".SH \"" + upper(line.substr(0, line.size() - 1)) + "\"\n";
     else if (!line.empty())
       text += escaped(line) + "\n";
   }
   if (is_verbatim) text += ".fi\n.RE\n";
+  // A list of lines that begins a section needs no paragraph in front of it.
+  for (auto at = text.find("\n.PP\n.RS"); at != std::string::npos;
+       at = text.find("\n.PP\n.RS", at + 1))
+    if (text.rfind(".SH ", at) != std::string::npos &&
+        text.rfind('\n', at - 1) + 1 == text.rfind(".SH ", at))
+      text.erase(at + 1, 4);
+  return text;
+}
+
+std::string commands_text(const CommandModel& command) {
+  std::string text;
+  for (const CommandModel& below : command.commands)
+    text +=
+        fmt::format(".TP\n\\fB{}\\fR(1)\n{}.\n", escaped(page_of(below)), escaped(below.summary));
   return text;
 }
 
@@ -93,11 +119,13 @@ std::string manual_page(const CommandModel& command) {
       ".SH SYNOPSIS\n\\fB{}\\fR {}\n",
       upper(escaped(page)), date_text(), version_string(), escaped(page), escaped(command.summary),
       escaped(command.name), escaped(arguments_of(command)));
-  for (const auto& piece : sections_of(command).text)
-    if (const auto* list = std::get_if<report::Table>(&piece))
-      text += list_text(*list);
-    else
-      text += notes_text(std::get<report::Span>(piece).text);
+  const auto add = [&](const char* title, const std::string& section) {
+    if (!section.empty()) text += fmt::format(".SH {}\n{}", title, section);
+  };
+  add("ARGUMENTS", options_text(command.positionals, false));
+  add("COMMANDS", commands_text(command));
+  add("OPTIONS", options_text(command.options, true));
+  text += notes_text(command.notes);
   const auto parent = page.find_last_of('-');
   if (parent != std::string::npos)
     text += fmt::format(".SH \"SEE ALSO\"\n.BR {} (1)\n", escaped(page.substr(0, parent)));

@@ -119,16 +119,22 @@ std::vector<NamedFamily> families_of(const MeshPlan& plan, const std::vector<std
   return families;
 }
 
-// The mesh is opened only for the hosts of a machine.
+// The mesh is opened only for what an open mesh alone knows: the hosts of a machine, and the facts
+// about the ranks, which only the long form has.
 int groups(const GroupsOptions& options, Job& job) {
+  const bool is_long = options.output.chosen_format() == report::Format::long_csv;
+  const bool has_machine = options.machine.is_given();
+  if (is_long && has_machine)
+    throw UsageError{"the format long has no columns for a machine",
+                     "use --format csv, or leave the machine out"};
   OpenMesh open =
-      options.machine.is_given() ? job.open(options.mesh) : OpenMesh{job.plan(options.mesh)};
+      is_long || has_machine ? job.open(options.mesh) : OpenMesh{job.plan(options.mesh)};
   open.close();
   if (!job.prints()) return ok;
   const auto machine = options.machine.machine(open.plan.world_size(), open.live());
   auto families = families_of(open.plan, options.names);
   print(machine ? report::group_places(open.plan, families, *machine)
-                : report::groups(open.plan, std::move(families)),
+                : report::groups(open.plan, std::move(families), open.live()),
         options.output);
   return ok;
 }
@@ -170,6 +176,12 @@ int explain_rank(const ExplainOptions& options, Job& job) {
   return ok;
 }
 
+int explain_order(const ReportOptions& options, Job& job) {
+  const MeshPlan plan = job.plan(options.mesh);
+  if (job.prints()) print(report::explain_order(plan), options.output);
+  return ok;
+}
+
 int routes(const ShowOptions& options, Job& job) {
   const MeshSpec spec = options.mesh.spec();
   OpenMesh open = job.open(options.mesh, options.devices);
@@ -206,8 +218,7 @@ int convert(const ConvertOptions& options, const Job& job) {
 void add_show(CLI::App& app, Program& program) {
   auto [command, options] = add_command<ShowOptions>(
       app, program, "show", "the mesh as a whole: the grid if it is small, and every name", show);
-  options.output.has_pictures = true;
-  options.add_to(command);
+  options.add_to(command, true);
   add_devices(
       command, options.devices,
       "in a job: open NCCL communicators too (auto), leave devices alone (off), let several "
@@ -252,19 +263,22 @@ void add_groups(CLI::App& app, Program& program) {
   options.mesh.add_to(command);
   options.machine.add_to(command);
   options.output.has_pictures = true;
-  options.output.add_to(command);
+  options.output.add_to(command, {"long"});
   add_list(command, "--dim", options.names, "NAME",
            "only this name or product (dp*tp); may be repeated");
   command.footer(
+      "The format long is CSV with one row per rank and name, for pandas and R. In a job,\n"
+      "its rows have the host, the node, the local rank and the process of the rank too.\n"
+      "\n"
       "Examples:\n"
       "  meshinfo groups pp=2,dp=4,tp=8 --dim tp --dim 'dp*tp'\n"
-      "  meshinfo groups pp=2,dp=4,tp=8 -o groups.csv");
+      "  mpirun -n 8 meshinfo groups dp=2,tp=4 --format long -o groups.csv");
 }
 
 void add_count(CLI::App& app, Program& program) {
   auto [command, options] = add_command<ReportOptions>(
       app, program, "count", "how many groups and communicators the mesh makes", count);
-  options.add_to(command);
+  options.add_to(command, true);
 }
 
 void add_diff(CLI::App& app, Program& program) {
@@ -284,13 +298,19 @@ void add_diff(CLI::App& app, Program& program) {
 }
 
 void add_explain(CLI::App& app, Program& program) {
-  CLI::App* both = app.add_subcommand("explain", "the arithmetic behind a rank");
+  CLI::App* both =
+      app.add_subcommand("explain", "the arithmetic behind a rank, or behind the order");
   both->require_subcommand(1);
   auto [of_rank, rank_options] = add_command<ExplainOptions>(
       *both, program, "rank", "coordinates and groups of one rank, step by step", explain_rank);
   add_number(of_rank, "R", "the rank", rank_options.rank)->required();
   rank_options.mesh.add_to(of_rank);
   rank_options.output.add_to(of_rank);
+  auto [of_order, order_options] = add_command<ReportOptions>(
+      *both, program, "order", "which dimension varies fastest, and which ranks are neighbours",
+      explain_order);
+  order_options.mesh.add_to(of_order);
+  order_options.output.add_to(of_order);
 }
 
 void add_routes(CLI::App& app, Program& program) {

@@ -22,18 +22,14 @@ namespace rankmesh::meshinfo {
 
 using report::Format;
 
-// In the order of Format; the last one is a picture.
-std::vector<std::string> OutputOptions::formats() const {
-  std::vector<std::string> names{"text", "json", "csv", "svg"};
-  if (!has_pictures) names.pop_back();
-  return names;
-}
-
-void OutputOptions::add_to(CLI::App& command, const std::string& path_description,
-                           const std::string& flags) {
-  command.add_option("--format", format, fmt::format("{}", fmt::join(formats(), ", ")))
+void OutputOptions::add_to(CLI::App& command, const std::vector<std::string>& more,
+                           const std::string& path_description, const std::string& flags) {
+  std::vector<std::string> formats{"text", "json", "csv"};
+  formats.insert(formats.end(), more.begin(), more.end());
+  if (has_pictures) formats.insert(formats.end(), {"svg", "html"});
+  command.add_option("--format", format, fmt::format("{}", fmt::join(formats, ", ")))
       ->type_name("FORMAT")
-      ->check(CLI::IsMember(formats()));
+      ->check(CLI::IsMember(formats));
   command
       .add_option_function<std::string>(
           flags, [this](const std::string& text) { set_path(text); },
@@ -63,18 +59,25 @@ void OutputOptions::add_short_formats_to(CLI::App& command) {
 }
 
 Format OutputOptions::chosen_format() const {
-  const auto dot = path.find_last_of('.');
-  const std::string extension = dot == std::string::npos ? "" : path.substr(dot + 1);
-  const std::vector<std::string> names = formats();
-  const auto known = std::ranges::find(names, format.empty() ? extension : format);
-  if (known != names.end()) return static_cast<Format>(known - names.begin());
-  // A device or a name without an extension gets text.
-  const bool is_extension = !extension.empty() && extension.find('/') == std::string::npos;
-  if (is_extension && std::ranges::find(text_extensions, extension) == text_extensions.end())
-    throw UsageError{fmt::format("there is no format for the extension of '{}'", path),
-                     fmt::format("use .txt, .json, .csv{}, or say --format",
-                                 has_pictures ? " or .svg" : more_extensions)};
-  return Format::text;
+  std::string name = format;
+  if (name.empty()) {
+    const auto dot = path.find_last_of('.');
+    const std::string extension = dot == std::string::npos ? "" : path.substr(dot + 1);
+    // A device or a name without an extension gets text.
+    const bool is_picture = has_pictures && (extension == "svg" || extension == "html");
+    const bool is_extension = !extension.empty() && extension.find('/') == std::string::npos &&
+                              extension != "json" && extension != "csv" && !is_picture;
+    if (is_extension && std::ranges::find(text_extensions, extension) == text_extensions.end())
+      throw UsageError{fmt::format("there is no format for the extension of '{}'", path),
+                       fmt::format("use .txt, .json, .csv{}, or say --format",
+                                   has_pictures ? ", .svg or .html" : more_extensions)};
+    name = extension;
+  }
+  if (name == "json") return Format::json;
+  if (name == "long") return Format::long_csv;
+  if (has_pictures && name == "svg") return Format::svg;
+  if (has_pictures && name == "html") return Format::html;
+  return name == "csv" ? Format::csv : Format::text;
 }
 
 bool OutputOptions::colour() const {
@@ -151,13 +154,13 @@ void print(const report::Document& document, const OutputOptions& options, Outpu
     output.write(text);
     written += std::ssize(text);
     if (progress.seconds() >= long_time)
-      progress.show(fmt::format("{} written", report::size_text(written)));
+      progress.show(fmt::format("{} written", bytes_text(written)));
   };
   report::write(document, options.chosen_format(), write,
                 {options.colour(), options.width(usual_width)});
   output.finish();
   if (progress.seconds() >= long_time)
-    progress.finish(fmt::format("{} written to {} in {}", report::size_text(written),
+    progress.finish(fmt::format("{} written to {} in {}", bytes_text(written),
                                 options.path.empty() ? "standard output" : options.path,
                                 duration_text(progress.seconds())));
 }

@@ -20,16 +20,15 @@ struct OutputOptions {
   std::vector<std::string> text_extensions{"txt", "text"};
   std::string more_extensions{};  // those that the command itself handles, for the hint
   bool is_wide = false;           // -o wide: the terminal's width is ignored
-  bool has_pictures = false;      // the command's documents can be drawn: svg
+  bool has_pictures = false;      // the command's documents can be drawn: svg and html
 
   // Adds --format and the path.
+  // @param more  formats beside text, json and csv.
   void add_to(
-      CLI::App& command,
+      CLI::App& command, const std::vector<std::string>& more = {},
       const std::string& path_description = "write to a file, whose extension picks the format",
       const std::string& flags = "-o,--output");
 
-  // Returns the names of the formats.
-  [[nodiscard]] std::vector<std::string> formats() const;
   // Stores a path. "-" is standard output, and "wide" is standard output in full width.
   void set_path(const std::string& text);
   // Adds --json and --csv. The options must live as long as the command.

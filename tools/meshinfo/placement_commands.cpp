@@ -162,7 +162,7 @@ int shrink(const ShrinkOptions& options, Job& job) {
 void add_check(CLI::App& app, Program& program) {
   auto [command, options] = add_command<CheckOptions>(
       app, program, "check", "rules for the placement of a mesh on a machine", check);
-  options.add_to(command);
+  options.add_to(command, true);
   add_word(command, "--fail-on", options.fail_on, "SEVERITY",
            "exit with status 1 if there is such a finding or a worse one (warning)",
            {"note", "warning", "error", "never"});
@@ -244,7 +244,7 @@ void add_shrink(CLI::App& app, Program& program) {
   options.output.has_pictures = true;
   options.output.add_to(command);
   command.footer(
-      "The machine is used for pictures only (-o FILE.svg).\n"
+      "The machine is used for pictures only (-o FILE.svg, -o FILE.html).\n"
       "\n"
       "Examples:\n"
       "  meshinfo shrink pp=2,dp=4,tp=8 --lost 5,19\n"

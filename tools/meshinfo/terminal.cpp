@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <atomic>
 #include <charconv>
+#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -20,7 +21,6 @@
 #include <fmt/format.h>
 
 #include "rankmesh/base/launcher.hpp"
-#include "record/diagnosis.hpp"
 
 namespace rankmesh::meshinfo {
 namespace {
@@ -187,7 +187,19 @@ void Progress::clear() {
 }
 
 std::string duration_text(double seconds) {
-  return record::duration_text(static_cast<record::Time>(seconds * 1e9));
+  const auto whole = static_cast<std::int64_t>(std::ceil(seconds));
+  if (whole < 60) return fmt::format("{} s", whole);
+  if (whole < 3600) return fmt::format("{} min {} s", whole / 60, whole % 60);
+  return fmt::format("{} h {} min", whole / 3600, whole % 3600 / 60);
+}
+
+std::string bytes_text(std::int64_t bytes) {
+  constexpr const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  auto amount = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  for (; amount >= 1024 && unit + 1 < std::size(units); ++unit) amount /= 1024;
+  return amount == std::floor(amount) ? fmt::format("{:.0f} {}", amount, units[unit])
+                                      : fmt::format("{:.1f} {}", amount, units[unit]);
 }
 
 }  // namespace rankmesh::meshinfo

@@ -47,8 +47,10 @@ class Progress {
   bool has_line_ = false;
 };
 
-// Returns "1.2 s", "3 min 5 s" or "2 h 10 min".
+// Returns "12 s", "3 min 5 s" or "2 h 10 min".
 std::string duration_text(double seconds);
+// Returns "12 B", "1.5 KiB", ..., "3.2 GiB".
+std::string bytes_text(std::int64_t bytes);
 
 // Removes this file if SIGINT, SIGTERM or SIGHUP ends the process. An empty path: no file. There is
 // at most one such file at a time.

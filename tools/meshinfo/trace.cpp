@@ -70,11 +70,11 @@ Records read_records(const TraceOptions& options) {
 
 namespace {
 
-constexpr std::string_view picture_ending = ".svg";
+constexpr std::string_view page_ending = ".html";
 
 // Whether the path names a timeline.
 bool is_timeline(const std::string& path) {
-  return path.ends_with(".trace.json") || path.ends_with(picture_ending);
+  return path.ends_with(".trace.json") || path.ends_with(page_ending);
 }
 
 // Writes the timeline of one mesh to a file.
@@ -90,8 +90,8 @@ void write_timeline(const std::vector<Records>& meshes, const record::Diagnosis&
     sentences.push_back(fmt::format("{}: {}", to_string(finding.severity), finding.text));
   Output output{path};
   const auto write = [&](std::string_view text) { output.write(text); };
-  if (path.ends_with(picture_ending))
-    report::write_timeline_svg(write, aligned, sentences);
+  if (path.ends_with(page_ending))
+    report::write_html(write, aligned, sentences);
   else
     report::write_trace_events(write, aligned);
   output.finish();
@@ -178,11 +178,11 @@ void add_trace(CLI::App& app, Program& program) {
   add_word(command, "--collect", options.collect, "FOLDER",
            "copy the records of all nodes into this folder first; start with mpirun, one "
            "process per node");
-  options.output.more_extensions = ", .svg or .trace.json";
+  options.output.more_extensions = ", .html or .trace.json";
   options.output.add_to(
-      command,
+      command, {},
       "write to a file; its extension picks the format. FILE.trace.json (for Perfetto) and "
-      "FILE.svg get a timeline, and the trace is printed too");
+      "FILE.html get a timeline, and the trace is printed too");
   options.output.add_short_formats_to(command);
 }
 

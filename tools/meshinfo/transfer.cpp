@@ -91,7 +91,7 @@ void add_run(const TransferRun& run, std::int64_t moved_bytes, report::Document&
                   "         {} elements verified, {} wrong; {} read from the memory of "
                   "other ranks\n",
                   run.seconds * 1e3, bandwidth, run.first * 1e3, run.elements, run.wrong,
-                  report::size_text(run.read_bytes)));
+                  bytes_text(run.read_bytes)));
 }
 
 int transfer(const TransferArguments& options, Job& job) {

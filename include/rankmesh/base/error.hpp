@@ -146,8 +146,7 @@ class RANKMESH_API LostRanks : public Error {
  public:
   /// Creates an error that names the lost ranks.
   LostRanks(std::string message, std::string hint, std::vector<Rank> ranks,
-            std::optional<std::int64_t> step)
-      : Error{std::move(message), std::move(hint)}, ranks_{std::move(ranks)}, step_{step} {}
+            std::optional<std::int64_t> step);
   /// Returns the lost ranks of the mesh, in ascending order: the same on every survivor.
   [[nodiscard]] const std::vector<Rank>& ranks() const noexcept { return ranks_; }
   /// Returns the step from which all survivors go on: the last one that all of them have passed to

@@ -32,4 +32,7 @@ struct BoxLayout {
 /// @param width  The width at which boxes continue in the next row.
 BoxLayout place_boxes(const Machine& machine, std::int64_t most_cells, double width);
 
+/// Returns the shortest text of at most `most` characters; a longer one is cut.
+std::string shortened(const std::string& text, std::size_t most);
+
 }  // namespace rankmesh::report::detail

@@ -81,6 +81,9 @@ std::string first_of(const std::vector<std::string>& texts, std::string_view res
 /// Returns the value of a variable; nothing if it is not set or empty.
 std::optional<std::string> variable(const RankFacts& facts, const std::string& name);
 
+/// Returns a size such as "64 KiB" or "1.5 GiB", or "unlimited" for -1.
+std::string size_text(std::int64_t bytes);
+
 template <class What>
 std::vector<Found> of_members(const Members& members, What&& what) {
   if (members.empty()) return {};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The boxes, families and cells of a picture.
+// What the drawing and the page of a picture have in common.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,8 @@ Picture picture_of(const MeshPlan& plan, const Machine* machine,
 /// Returns the nodes of a job as a machine.
 Machine machine_of(const LiveFacts& live);
 
-/// Returns the boxes of a picture: the machine, or the outer dimensions of the first view.
+/// Returns the boxes of a picture: the machine, or the outer dimensions of the first view. If there
+/// are more than 256 outermost boxes, consecutive ones are put into further boxes.
 Machine boxes_of(const Picture& picture);
 
 /// Returns the families of a state that are drawn: those that do not overlap and have groups of
@@ -36,6 +37,7 @@ std::vector<NamedFamily> drawn_families(const PictureState& state);
 std::vector<std::int64_t> groups_of_ranks(const GroupFamily& family, std::int64_t world_size);
 
 void write_svg(const Picture& picture, Writer& out);
+void write_picture_page(const Picture& picture, Writer& out);
 
 /// The ranks in a cell, and their groups.
 struct CellGroups {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstddef>
-#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -34,15 +33,6 @@ inline std::vector<std::pair<std::size_t, std::size_t>> wrapped(std::string_view
   }
   parts.emplace_back(begin, line.size());
   return parts;
-}
-
-/// Returns these parts as lines of text.
-inline std::vector<std::string> wrapped_lines(std::string_view line, std::size_t width,
-                                              std::size_t indent) {
-  std::vector<std::string> lines;
-  for (const auto& [begin, end] : wrapped(line, width, indent))
-    lines.push_back(std::string(begin == 0 ? 0 : indent, ' ').append(line, begin, end - begin));
-  return lines;
 }
 
 /// Returns the indent of the lines that continue a line: the column behind its first gap of two

@@ -51,6 +51,10 @@ void write_table(const Table& table, std::size_t most_rows, const TextStyle& sty
 /// The listed groups of a document: lines of text, or rows of CSV.
 void write_group_lines(const std::vector<NamedFamily>& families, Writer& out);
 void write_group_rows(const std::vector<NamedFamily>& families, Writer& out);
+/// A row of CSV for each member of each group, in constant memory.
+/// @param of_ranks  more columns, with a row for each rank.
+void write_member_rows(const std::vector<NamedFamily>& families, const Table& of_ranks,
+                       Writer& out);
 /// The listed groups as a JSON object of lists of lists.
 void write_group_lists(const std::vector<NamedFamily>& families, Writer& out);
 
@@ -61,5 +65,8 @@ std::string json_text(const auto& value, int indent = -1) {
 }
 /// Returns a field of CSV, in quotes if RFC 4180 requires them.
 std::string csv_field(const std::string& text);
+/// Return a line of CSV: the titles, or the cells of a row. A comma precedes each of them.
+std::string csv_titles(const Table& table);
+std::string csv_cells(const Table& table, const std::vector<Cell>& row);
 
 }  // namespace rankmesh::report::detail

@@ -82,9 +82,10 @@ class RANKMESH_API LossWatch : public std::enable_shared_from_this<LossWatch> {
   /// Returns how many rounds of all its meshes this process has seen.
   [[nodiscard]] static std::uint64_t count() { return rounds_seen.load(std::memory_order_relaxed); }
   /// Throws LostRanks for the last round of a mesh. Blocks until it has settled.
-  /// @param own  The mesh of the caller; null if it may not survive. If it has lost no rank, the
-  ///             error is that of the mesh that has.
-  [[noreturn]] static void raise(const LossWatch* own);
+  /// @param own  The mesh of the caller; null if it may not survive. It learns of the loss if
+  ///             another mesh has heard first. If it has no lost rank, the error is that of the
+  ///             other mesh.
+  [[noreturn]] static void raise(LossWatch* own);
 
   /// Returns the number of the last round; 0 if no rank is lost.
   [[nodiscard]] std::uint64_t round() const;
