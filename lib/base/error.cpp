@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "rankmesh/base/error.hpp"
 
+#include <cstdint>
 #include <exception>
 
 #include "base/detail/error_in_flight.hpp"
@@ -15,11 +16,7 @@ thread_local constinit bool is_thread_over = false;
 
 struct LastMessage {
   std::weak_ptr<const std::string> text;
-<<<<<<< HEAD
-  bool is_of_peer = false;  // the error is a PeerError
-=======
-  bool is_loss = false;
->>>>>>> main
+  enum class Kind : std::uint8_t { other, peer_error, lost_ranks } kind = Kind::other;
   ~LastMessage() { is_thread_over = true; }
 };
 thread_local LastMessage last_message;
@@ -34,20 +31,21 @@ std::string detail::error_in_flight() {
   return message == nullptr ? "" : *message;
 }
 
-<<<<<<< HEAD
 std::string detail::reason_in_flight() {
   const std::string error = error_in_flight();
   if (error.empty()) return "";
-  return last_message.is_of_peer ? first_cause(error) : "probably " + error;
+  return last_message.kind == LastMessage::Kind::peer_error ? first_cause(error)
+                                                            : "probably " + error;
 }
 
 std::string detail::first_cause(const std::string& error) {
   const std::size_t known = error.find("because rank ");
   return known == std::string::npos ? "because " + error : error.substr(known);
 }
-=======
-bool detail::is_loss_in_flight() { return !error_in_flight().empty() && last_message.is_loss; }
->>>>>>> main
+
+bool detail::is_loss_in_flight() {
+  return !error_in_flight().empty() && last_message.kind == LastMessage::Kind::lost_ranks;
+}
 
 void detail::forget_last_error() noexcept {
   if (!is_thread_over && std::uncaught_exceptions() == 0) last_message.text.reset();
@@ -60,11 +58,7 @@ Error::Error(std::string message, std::string hint)
       alive_{std::make_shared<const std::string>(message_)} {
   if (is_thread_over) return;
   last_message.text = alive_;
-<<<<<<< HEAD
-  last_message.is_of_peer = false;
-=======
-  last_message.is_loss = false;
->>>>>>> main
+  last_message.kind = LastMessage::Kind::other;
 }
 
 SpecError::SpecError(std::string message, std::string hint, std::optional<std::size_t> position)
@@ -73,16 +67,15 @@ SpecError::SpecError(std::string message, std::string hint, std::optional<std::s
 TimeoutError::TimeoutError(std::string message, std::string hint, std::vector<Rank> missing)
     : Error{std::move(message), std::move(hint)}, missing_{std::move(missing)} {}
 
-<<<<<<< HEAD
 PeerError::PeerError(std::string message, std::string hint, std::vector<Rank> missing)
     : TimeoutError{std::move(message), std::move(hint), std::move(missing)} {
-  if (!is_thread_over) last_message.is_of_peer = true;
-=======
+  if (!is_thread_over) last_message.kind = LastMessage::Kind::peer_error;
+}
+
 LostRanks::LostRanks(std::string message, std::string hint, std::vector<Rank> ranks,
                      std::optional<std::int64_t> step)
     : Error{std::move(message), std::move(hint)}, ranks_{std::move(ranks)}, step_{step} {
-  if (!is_thread_over) last_message.is_loss = true;
->>>>>>> main
+  if (!is_thread_over) last_message.kind = LastMessage::Kind::lost_ranks;
 }
 
 }  // namespace rankmesh

@@ -15,7 +15,6 @@ namespace rankmesh::detail {
 /// throws an exception of its own. Therefore a message that contains the result must say
 /// "probably".
 std::string error_in_flight();
-<<<<<<< HEAD
 /// Returns the reason that other ranks learn if this exception destroys a mesh: what the error
 /// probably is, or the first cause if it is a PeerError. Empty if there is no such error.
 std::string reason_in_flight();
@@ -23,10 +22,8 @@ std::string reason_in_flight();
 /// if its text has these words, otherwise the whole text after `because`. So ranks that leave one
 /// after the other do not tell a chain of errors.
 std::string first_cause(const std::string& error);
-=======
 /// Returns whether this exception is probably a LostRanks.
 bool is_loss_in_flight();
->>>>>>> main
 /// Forgets the last Error of this thread, because the program has continued after this error. Does
 /// nothing while an exception unwinds the stack.
 void forget_last_error() noexcept;
