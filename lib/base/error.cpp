@@ -16,7 +16,7 @@ thread_local constinit bool is_thread_over = false;
 
 struct LastMessage {
   std::weak_ptr<const std::string> text;
-  enum class Kind : std::uint8_t { other, peer_error, lost_ranks } kind = Kind::other;
+  enum class ErrorKind : std::uint8_t { other, peer_error, lost_ranks } kind = ErrorKind::other;
   ~LastMessage() { is_thread_over = true; }
 };
 thread_local LastMessage last_message;
@@ -34,8 +34,8 @@ std::string detail::error_in_flight() {
 std::string detail::reason_in_flight() {
   const std::string error = error_in_flight();
   if (error.empty()) return "";
-  return last_message.kind == LastMessage::Kind::peer_error ? first_cause(error)
-                                                            : "probably " + error;
+  return last_message.kind == LastMessage::ErrorKind::peer_error ? first_cause(error)
+                                                                 : "probably " + error;
 }
 
 std::string detail::first_cause(const std::string& error) {
@@ -44,7 +44,7 @@ std::string detail::first_cause(const std::string& error) {
 }
 
 bool detail::is_loss_in_flight() {
-  return !error_in_flight().empty() && last_message.kind == LastMessage::Kind::lost_ranks;
+  return !error_in_flight().empty() && last_message.kind == LastMessage::ErrorKind::lost_ranks;
 }
 
 void detail::forget_last_error() noexcept {
@@ -58,7 +58,7 @@ Error::Error(std::string message, std::string hint)
       alive_{std::make_shared<const std::string>(message_)} {
   if (is_thread_over) return;
   last_message.text = alive_;
-  last_message.kind = LastMessage::Kind::other;
+  last_message.kind = LastMessage::ErrorKind::other;
 }
 
 SpecError::SpecError(std::string message, std::string hint, std::optional<std::size_t> position)
@@ -69,13 +69,13 @@ TimeoutError::TimeoutError(std::string message, std::string hint, std::vector<Ra
 
 PeerError::PeerError(std::string message, std::string hint, std::vector<Rank> missing)
     : TimeoutError{std::move(message), std::move(hint), std::move(missing)} {
-  if (!is_thread_over) last_message.kind = LastMessage::Kind::peer_error;
+  if (!is_thread_over) last_message.kind = LastMessage::ErrorKind::peer_error;
 }
 
 LostRanks::LostRanks(std::string message, std::string hint, std::vector<Rank> ranks,
                      std::optional<std::int64_t> step)
     : Error{std::move(message), std::move(hint)}, ranks_{std::move(ranks)}, step_{step} {
-  if (!is_thread_over) last_message.kind = LastMessage::Kind::lost_ranks;
+  if (!is_thread_over) last_message.kind = LastMessage::ErrorKind::lost_ranks;
 }
 
 }  // namespace rankmesh
