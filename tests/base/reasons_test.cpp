@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "rankmesh/base/detail/reasons.hpp"
-#include "base/detail/error_in_flight.hpp"
 
 #include <doctest/doctest.h>
 
@@ -70,24 +69,4 @@ TEST_CASE("reasons: an exception that could have a cause, but has none") {
   CHECK(reasons_of([] {
           std::throw_with_nested(std::runtime_error{"thrown outside of a handler"});
         }).text() == "thrown outside of a handler");
-}
-
-TEST_CASE("others learn the first cause of an error that another rank has caused") {
-  struct AtUnwinding {
-    std::string& reason;
-    ~AtUnwinding() { reason = rankmesh::detail::reason_in_flight(); }
-  };
-  const auto reason_of = [](const auto& error) {
-    std::string reason;
-    try {
-      const AtUnwinding look{reason};
-      throw std::decay_t<decltype(error)>{error.message()};
-    } catch (const rankmesh::Error&) {
-      return reason;
-    }
-  };
-  CHECK(reason_of(rankmesh::DataError{"no disk"}) == "probably no disk");
-  const std::string first = "because rank 2 left: probably no disk";
-  CHECK(reason_of(rankmesh::PeerError{"rank 2 left: probably no disk"}) == first);
-  CHECK(reason_of(rankmesh::PeerError{"tp.barrier cannot end; rank 1 left: " + first}) == first);
 }
