@@ -231,6 +231,7 @@ std::unique_ptr<detail::MeshState> open_after_loss(detail::MeshState& state) {
   const ShrinkPolicy policy = state.options.survive->policy;
   const std::int64_t spares = state.control->spares();
   const LossWatch::Loss loss = watch.decide();
+  LossWatch::look_at_all(true);  // counts this round, which would look like a further loss later
   const Shrunk shrunk = detail::remains_of(*state.plan, policy, loss.ranks, spares);
   watch.tell_stop();
   if (!shrunk.plan) {

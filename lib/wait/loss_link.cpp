@@ -138,10 +138,19 @@ std::uint64_t LossLink::rounds() const {
   return decided() + (is_due ? 1 : 0);
 }
 
+bool LossLink::has_stopped() const {
+  return agreement_.failure() != LossAgreement::Failure::none ||
+         agreement_.met() == LossAgreement::Attendance::closed;
+}
+
+bool LossLink::is_settled() const {
+  const std::lock_guard lock{mutex_};
+  return !agreement_.is_deciding() && !has_stopped();
+}
+
 LossLink::LinkState LossLink::wait_for(std::uint64_t rounds) const {
   std::unique_lock lock{mutex_};
-  while (decided() < rounds && agreement_.failure() == LossAgreement::Failure::none &&
-         agreement_.met() != LossAgreement::Attendance::closed) {
+  while (decided() < rounds && !has_stopped()) {
     board_->own().waited = NodeBoard::now();
     changed_.wait_for(lock, std::chrono::milliseconds{50});
   }

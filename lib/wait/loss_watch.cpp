@@ -219,19 +219,20 @@ void LossWatch::begin_round_for(std::size_t slot, std::uint64_t word) {
   board_->losses().compare_exchange_strong(word, word_of(round_in(word) + 1));
 }
 
+// `noticed_` is set last: whoever sees it, in any thread, sees that the round is counted.
 void LossWatch::notice() {
   const std::uint64_t round = this->round();
-  std::uint64_t before = noticed_;
-  if (before >= round || !noticed_.compare_exchange_strong(before, round)) return;
-  mpi::record_loss();
+  if (noticed_ >= round) return;
   {
     const std::lock_guard lock{kept().mutex};
     auto self = weak_from_this().lock();
-    if (self == nullptr) return;
+    if (noticed_ >= round || self == nullptr) return;
+    mpi::record_loss();
     kept().last = self;
     kept().add(std::move(self));
+    ++rounds_seen;
+    noticed_ = round;
   }
-  ++rounds_seen;
   leave_fast_path();
 }
 
@@ -322,7 +323,8 @@ void LossWatch::raise(LossWatch* own) {
   last_with_losses()->raise_own();
 }
 
-std::vector<int> LossWatch::own_ranks_lost_in(const LossWatch& other) const {
+std::optional<std::vector<int>> LossWatch::own_ranks_lost_in(const LossWatch& other) const {
+  if (other.link_ != nullptr && !other.link_->is_settled()) return std::nullopt;
   std::vector<int> lost;
   for (const Rank rank : other.decide().ranks) lost.push_back(rank.to_int());
   std::vector<int> own = mpi::translated_ranks(other.comm_, lost, comm_);
@@ -335,12 +337,15 @@ std::vector<int> LossWatch::own_ranks_lost_in(const LossWatch& other) const {
 void LossWatch::learn_from_other_mesh(std::uint64_t known) {
   const auto other = last_with_losses();
   if (other == nullptr || other.get() == this) return;
-  const std::vector<int> lost = own_ranks_lost_in(*other);
-  if (lost.empty()) return;
   const std::int64_t end = NodeBoard::now() + time_of_news();
-  for (Backoff backoff; round() == known && NodeBoard::now() < end; look(true)) backoff.pause();
-  if (round() != known) return;
-  for (const int rank : lost)
+  std::optional<std::vector<int>> lost;
+  for (Backoff backoff; round() == known && NodeBoard::now() < end; look(true)) {
+    if (!lost) lost = own_ranks_lost_in(*other);
+    if (lost && lost->empty()) return;
+    backoff.pause();
+  }
+  if (round() != known || !lost) return;
+  for (const int rank : *lost)
     if (const auto slot = board_->index_of(Rank{rank}))
       board_->area(*slot).is_late = true;
     else

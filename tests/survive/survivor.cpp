@@ -57,6 +57,7 @@ std::vector<int> list_of(std::string_view text) {
 
 using rankmesh_test::die;
 using rankmesh_test::file_of_loss;
+using rankmesh_test::make_next_creation_slow;
 using rankmesh_test::require;
 using rankmesh_test::slow_news;
 using rankmesh_test::stamp;
@@ -73,7 +74,7 @@ class Steps {
     if (kind == "adopted" && of_program != MPI_COMM_NULL)
       adopted_ = mesh.adopt(of_program, "adopted");
     if (kind.starts_with("second mesh") && of_program != MPI_COMM_NULL)
-      second_.emplace(of_program, "all=" + std::to_string(mesh.size()),
+      second_.emplace(of_program, "all=auto",
                       kind == "second mesh" ? MeshOptions{} : MeshOptions{.survive = survival});
     if (is_slow(kind) && mesh["dp"].size() == mesh.size()) {
       symmetric_.emplace(mesh.allocate_symmetric<int>(8, {"dp"}));
@@ -192,6 +193,18 @@ std::string way_of(const Arguments& arguments, int self) {
   return is_other && (kind == "exit in thread" || kind == "stop for ever and kill") ? "" : kind;
 }
 
+// The ranks of a second mesh have other numbers. A small one has the ranks that die first, and
+// those beside them.
+MPI_Comm communicator_of_program(MPI_Comm world, int self, const Arguments& arguments) {
+  const bool is_second = arguments.kind.starts_with("second mesh");
+  const bool is_left_out =
+      arguments.kind.starts_with("second mesh, small") &&
+      (self < arguments.first.front() - 1 || self > arguments.first.back() + 1);
+  MPI_Comm own = MPI_COMM_NULL;
+  MPI_Comm_split(world, is_left_out ? MPI_UNDEFINED : 0, is_second ? -self : self, &own);
+  return own;
+}
+
 int run(const Arguments& arguments) {
   int self = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &self);
@@ -223,9 +236,7 @@ int run(const Arguments& arguments) {
       return std::make_unique<rankmesh_test::MeetingPlace>(group, arguments.kind != "transport");
     };
   }
-  MPI_Comm of_program = MPI_COMM_NULL;
-  // The ranks of a second mesh have other numbers.
-  MPI_Comm_split(world, 0, arguments.kind.starts_with("second mesh") ? -self : self, &of_program);
+  MPI_Comm of_program = communicator_of_program(world, self, arguments);
   if (arguments.kind == "device opening" && is_in(arguments.first))
     std::thread{[] {
       rankmesh_test::await_nccl();
@@ -246,6 +257,7 @@ int run(const Arguments& arguments) {
           ::usleep(50'000);
           die(way);
         }}.detach();
+      if (mesh->is_spare() && arguments.kind == "slow creation") rankmesh_test::sleep_long();
       if (is_lost || mesh->is_spare()) mesh = mesh->next();
       if (std::exchange(is_lost, false)) stamp("mesh");
       if (!mesh) {
@@ -264,12 +276,12 @@ int run(const Arguments& arguments) {
         if (arguments.kind == "stop in wait" && losses == 0 && step == step_of_death && !dies)
           ::usleep(600'000);
         if (Steps::is_slow(arguments.kind) && losses != 0) ::usleep(150'000);
-        // Spare ranks die before.
-        if ((arguments.kind == "spare" || arguments.kind == "stop for ever") &&
+        // Spare ranks die before, or begin to sleep long.
+        if ((arguments.kind == "spare" || arguments.kind == "stop for ever" ||
+             arguments.kind == "slow creation") &&
             step == step_of_death)
           ::usleep(400'000);
-        if (arguments.kind.starts_with("second mesh, slow news") && losses == 0 &&
-            step == step_of_death)
+        if (arguments.kind.starts_with("second mesh, ") && losses == 0 && step == step_of_death)
           slow_news.lose();
         if (arguments.kind == "wish without place") {
           if (losses != 0) ::usleep(20'000);
@@ -318,6 +330,7 @@ int run(const Arguments& arguments) {
       is_lost = true;
       if (Steps::is_slow(arguments.kind)) std::ofstream{file_of_loss()};
       if (arguments.kind == "slow news" && losses == 1) slow_news.begin();
+      if (arguments.kind == "slow creation" && self == 0) make_next_creation_slow();
     } catch (const Error&) {
       std::ranges::fill(old_memory, 99);  // nobody reads it
       throw;

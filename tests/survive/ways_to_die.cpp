@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <mpi.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -14,6 +15,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <stdexcept>
 #include <thread>
 
@@ -62,11 +64,18 @@ void be_slow() {
 // The next rename() of this process stops it first.
 std::atomic<bool> stops_in_rename{false};
 
+std::atomic<useconds_t> time_of_creation{0};
+std::atomic<bool> sleeps_long{false};
+
 std::int64_t now() {
   return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::milliseconds{1};
 }
 
 }  // namespace
+
+void make_next_creation_slow() { time_of_creation = 500'000; }
+
+void sleep_long() { sleeps_long = true; }
 
 // The first creation is for the reserve of the old mesh, before the next one watches.
 void SlowNews::see_creation() {
@@ -130,6 +139,7 @@ extern "C" int rename(const char* from, const char* to) noexcept {
 
 extern "C" int MPI_Comm_create_group(MPI_Comm parent, MPI_Group group, int tag, MPI_Comm* made) {
   rankmesh_test::slow_news.see_creation();
+  ::usleep(rankmesh_test::time_of_creation.exchange(0));
   return PMPI_Comm_create_group(parent, group, tag, made);
 }
 
@@ -138,4 +148,19 @@ extern "C" ssize_t sendto(int socket, const void* message, size_t size, int flag
   if (rankmesh_test::slow_news.loses(message, size)) return static_cast<ssize_t>(size);
   static const auto send = reinterpret_cast<decltype(&::sendto)>(::dlsym(RTLD_NEXT, "sendto"));
   return send(socket, message, size, flags, to, size_of_address);
+}
+
+extern "C" int nanosleep(const timespec* wanted, timespec* left) {
+  const timespec second{.tv_sec = 1, .tv_nsec = 0};
+  const bool is_long = rankmesh_test::sleeps_long && wanted->tv_nsec > 1'000'000;
+  return ::clock_nanosleep(CLOCK_MONOTONIC, 0, is_long ? &second : wanted, left) == 0 ? 0 : -1;
+}
+
+extern "C" int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex,
+                                      clockid_t clock, const timespec* end) {
+  static const auto wait = reinterpret_cast<decltype(&::pthread_cond_clockwait)>(
+      ::dlsym(RTLD_NEXT, "pthread_cond_clockwait"));
+  timespec later = *end;
+  if (rankmesh_test::sleeps_long) later.tv_sec += 20;
+  return wait(condition, mutex, clock, &later);
 }

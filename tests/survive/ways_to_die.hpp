@@ -19,6 +19,14 @@ std::string file_of_loss();
 /// Ends this rank, stops it, or lets it end later, as the kind says. Without a kind, it is killed.
 void die(std::string_view kind = {});
 
+/// The next communicator that this rank creates takes it half a second.
+void make_next_creation_slow();
+
+/// From now on, threads of this rank that would sleep longer than a millisecond sleep a second, and
+/// those that wait for a condition until a time wait 20 s longer. So a spare rank learns of a
+/// loss after all others, by its own look.
+void sleep_long();
+
 /// What the ranks do while MPI creates the communicators of the groups of the next mesh. The old
 /// mesh then hears of a death a second after the next one.
 class SlowNews {

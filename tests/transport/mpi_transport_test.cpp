@@ -20,14 +20,17 @@ namespace {
 using namespace rankmesh;
 using rankmesh_test::rank;
 using rankmesh_test::size;
-using Values = std::vector<std::uint64_t>;
+using Words = std::vector<std::uint64_t>;
 
 // Associative, but not commutative: x -> ax + b, one after the other.
-struct Affine {
+struct AffineWord {
   std::uint32_t a, b;
 };
-using Composition = detail::UserReductionOf<Affine, Affine (*)(const Affine&, const Affine&)>;
-Affine compose(const Affine& f, const Affine& g) { return {f.a * g.a, f.b * g.a + g.b}; }
+using Composition =
+    detail::UserReductionOf<AffineWord, AffineWord (*)(const AffineWord&, const AffineWord&)>;
+AffineWord compose(const AffineWord& f, const AffineWord& g) {
+  return {f.a * g.a, f.b * g.a + g.b};
+}
 
 // MPI on a communicator of the world in reverse order.
 struct Reversed {
@@ -77,10 +80,12 @@ TEST_CASE("a function that is not commutative reduces from the first member to t
   const auto value = [](std::int64_t member, std::size_t i) {
     return (i % period) * 0x9e3779b97f4a7c15U + static_cast<std::uint64_t>(member) * 0x1f0000001f;
   };
-  Values composed;
+  Words composed;
   for (std::size_t i = 0; i < period; ++i) {
-    const auto of = [&](std::int64_t member) { return std::bit_cast<Affine>(value(member, i)); };
-    Affine all = of(0);
+    const auto of = [&](std::int64_t member) {
+      return std::bit_cast<AffineWord>(value(member, i));
+    };
+    AffineWord all = of(0);
     for (std::int64_t k = 1; k < size(); ++k) all = compose(all, of(k));
     composed.push_back(std::bit_cast<std::uint64_t>(all));
   }
@@ -89,17 +94,17 @@ TEST_CASE("a function that is not commutative reduces from the first member to t
   for (const std::int64_t count : {0, 1, 3, 1000, 9001, 70001}) {
     CAPTURE(count);
     // All three are in flight at once, and end in another order on each member.
-    std::vector<Values> in, out, expected;
+    std::vector<Words> in, out, expected;
     std::vector<std::unique_ptr<Pending>> pending;
     root = (root + 1) % size();
     for (const Operation operation :
          {Operation::reduce, Operation::all_reduce, Operation::reduce_scatter}) {
       const bool scatters = operation == Operation::reduce_scatter;
       const bool gets = operation != Operation::reduce || root == reversed.self;
-      Values& input = in.emplace_back(static_cast<std::size_t>(scatters ? count * size() : count));
+      Words& input = in.emplace_back(static_cast<std::size_t>(scatters ? count * size() : count));
       for (std::size_t i = 0; i < input.size(); ++i) input[i] = value(reversed.self, i);
-      Values& output = out.emplace_back(static_cast<std::size_t>(gets ? count : 0));
-      Values& right = expected.emplace_back(output.size());
+      Words& output = out.emplace_back(static_cast<std::size_t>(gets ? count : 0));
+      Words& right = expected.emplace_back(output.size());
       const auto begin = static_cast<std::size_t>(scatters ? reversed.self * count : 0);
       for (std::size_t i = 0; i < right.size(); ++i) right[i] = composed[(begin + i) % period];
       Call call{.operation = operation};  // its counts are in bytes

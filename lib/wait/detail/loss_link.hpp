@@ -106,6 +106,8 @@ class LossLink {
     LossAgreement::Failure failure = LossAgreement::Failure::none;
     LossAgreement::Decision decision{};  ///< The last one.
   };
+  /// Returns whether all losses that are due are decided. Never, if this rank cannot go on.
+  [[nodiscard]] bool is_settled() const;
   /// Blocks until so many losses are decided, or until this rank cannot go on or need not.
   [[nodiscard]] LinkState wait_for(std::uint64_t rounds) const;
 
@@ -127,6 +129,7 @@ class LossLink {
   };
 
   [[nodiscard]] std::vector<LossAgreement::StepOfMember> freeze() const;
+  [[nodiscard]] bool has_stopped() const;  // this rank cannot go on or need not
   [[nodiscard]] std::uint64_t decided() const;
   void find_neighbours();
   void hear_all(std::int64_t now);

@@ -177,7 +177,8 @@ class RANKMESH_API LossWatch : public std::enable_shared_from_this<LossWatch> {
   void notice();
   void decide_fates(std::uint64_t round) const;
   [[nodiscard]] Loss decide_with_other_nodes() const;
-  [[nodiscard]] std::vector<int> own_ranks_lost_in(const LossWatch& other) const;
+  // Nothing if the other mesh has not decided yet, or too few of its ranks survive.
+  [[nodiscard]] std::optional<std::vector<int>> own_ranks_lost_in(const LossWatch& other) const;
   [[nodiscard]] bool is_out(std::size_t slot) const;
   [[nodiscard]] bool is_lost(std::size_t slot, std::uint64_t round) const;
   [[noreturn]] void raise_own() const;
