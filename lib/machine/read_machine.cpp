@@ -231,7 +231,7 @@ Machine MachineReader::by_nodes(const Nodes& nodes, const MachineNumbers& number
     }
   } else if (numbers.nodes_per_leaf) {
     std::vector<std::int32_t> leaf_of_node;
-    for (std::size_t n = 0; n < nodes.names.size(); ++n)
+    for (std::size_t n = 0; n < nodes.sizes.size(); ++n)
       leaf_of_node.push_back(
           static_cast<std::int32_t>(static_cast<std::int64_t>(n) / *numbers.nodes_per_leaf));
     levels.push_back({.name = "leaf", .kind = LevelKind::network, .units = spread(leaf_of_node)});
@@ -260,10 +260,7 @@ Machine MachineReader::by_numbers(const MachineNumbers& numbers) const {
   const std::int64_t slots = numbers.world_size.value_or(per_node);
   if (shape_ && slots <= detail::most_listed_slots) {
     Nodes nodes;
-    for (std::int64_t s = 0; s < slots; ++s) {
-      if (s % per_node == 0) nodes.names.push_back(fmt::format("node{}", s / per_node));
-      nodes.add(static_cast<std::int32_t>(s / per_node));
-    }
+    for (std::int64_t s = 0; s < slots; ++s) nodes.add(static_cast<std::int32_t>(s / per_node));
     return by_nodes(nodes, numbers);
   }
   std::vector<MachineLevel> levels;

@@ -126,21 +126,24 @@ std::string torchrun_commands(const Machine& machine, std::span<const std::int64
 struct LaunchFile {
   std::string_view name;
   std::string (*file)(const Machine& machine, std::span<const std::int64_t> slots);
+  bool names_hosts;
   fmt::string_view usage;  // {0}: the path of the file, {1}: the number of ranks
 };
 
 // In the order of EmitFormat.
 constexpr std::array<LaunchFile, 9> launch_files{{
-    {"openmpi", rank_file, "mpirun -n {1} --rankfile {0} PROGRAM"},
-    {"openmpi5", rank_file, "mpirun -n {1} --map-by rankfile:FILE={0} PROGRAM"},
-    {"openmpi-seq", hosts_of_ranks, "mpirun -n {1} --hostfile {0} --map-by seq PROGRAM"},
-    {"mpich", hosts_of_ranks, "mpiexec -n {1} -f {0} PROGRAM"},
-    {"slurm", hosts_of_ranks, "SLURM_HOSTFILE={0} srun -n {1} --distribution=arbitrary PROGRAM"},
-    {"cray", rank_order, "copy {0} to ./MPICH_RANK_ORDER and set MPICH_RANK_REORDER_METHOD=3"},
-    {"torchrun", torchrun_commands,
+    {"openmpi", rank_file, true, "mpirun -n {1} --rankfile {0} PROGRAM"},
+    {"openmpi5", rank_file, true, "mpirun -n {1} --map-by rankfile:FILE={0} PROGRAM"},
+    {"openmpi-seq", hosts_of_ranks, true, "mpirun -n {1} --hostfile {0} --map-by seq PROGRAM"},
+    {"mpich", hosts_of_ranks, true, "mpiexec -n {1} -f {0} PROGRAM"},
+    {"slurm", hosts_of_ranks, true,
+     "SLURM_HOSTFILE={0} srun -n {1} --distribution=arbitrary PROGRAM"},
+    {"cray", rank_order, false,
+     "copy {0} to ./MPICH_RANK_ORDER and set MPICH_RANK_REORDER_METHOD=3"},
+    {"torchrun", torchrun_commands, true,
      "on each host, run the host's command in {0}, followed by PROGRAM"},
-    {"cuda-devices", cuda_devices, "start each rank with its line of {0}"},
-    {"mesh-order", mesh_order, "add the line of {0} to the mesh file"},
+    {"cuda-devices", cuda_devices, false, "start each rank with its line of {0}"},
+    {"mesh-order", mesh_order, false, "add the line of {0} to the mesh file"},
 }};
 
 }  // namespace
@@ -160,6 +163,10 @@ std::vector<std::string> emit_format_names() {
 std::string emit(EmitFormat format, const Machine& machine, std::span<const std::int64_t> slots) {
   (void)ranks_of(machine, slots);  // checks the slots
   return launch_files.at(static_cast<std::size_t>(format)).file(machine, slots);
+}
+
+bool names_hosts(EmitFormat format) {
+  return launch_files.at(static_cast<std::size_t>(format)).names_hosts;
 }
 
 std::string emit_usage(EmitFormat format, std::string_view path, std::int64_t ranks) {

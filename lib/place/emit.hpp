@@ -41,6 +41,9 @@ enum class EmitFormat : std::uint8_t {
 [[nodiscard]] std::string emit(EmitFormat format, const Machine& machine,
                                std::span<const std::int64_t> slots);
 
+/// Returns whether the file names hosts.
+[[nodiscard]] bool names_hosts(EmitFormat format);
+
 /// Returns the command line that uses the file.
 [[nodiscard]] std::string emit_usage(EmitFormat format, std::string_view path, std::int64_t ranks);
 

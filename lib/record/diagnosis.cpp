@@ -12,6 +12,7 @@
 
 #include "detail/findings.hpp"
 #include "detail/sentences.hpp"
+#include "record/matching.hpp"
 
 namespace rankmesh::record {
 namespace detail {

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "record/diagnosis.hpp"
+#include "record/matching.hpp"
 
 namespace rankmesh::record {
 

@@ -303,7 +303,7 @@ void add_explain(CLI::App& app, Program& program) {
   both->require_subcommand(1);
   auto [of_rank, rank_options] = add_command<ExplainOptions>(
       *both, program, "rank", "coordinates and groups of one rank, step by step", explain_rank);
-  add_number(of_rank, "R", "the rank", rank_options.rank)->required();
+  add_number(of_rank, "RANK", "the rank", rank_options.rank)->required();
   rank_options.mesh.add_to(of_rank);
   rank_options.output.add_to(of_rank);
   auto [of_order, order_options] = add_command<ReportOptions>(

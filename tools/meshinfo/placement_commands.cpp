@@ -129,7 +129,13 @@ int emit(const EmitOptions& options, Job& job) {
     slots = arrange(open->plan, machine, options.traffic.traffic(open->plan),
                     {.kept_in_nodes = options.traffic.kept})
                 .best.slots;
-  write_file(options.path, rankmesh::emit(format, machine, slots));
+  const std::string file = rankmesh::emit(format, machine, slots);
+  if (names_hosts(format) && machine.levels()[machine.node_level()].names.empty())
+    std::fputs(
+        "meshinfo: no list of hosts is given, so the file names node0, node1 and so on\n"
+        "  hint: give the hosts with --machine FILE, or write their names into the file\n",
+        stderr);
+  write_file(options.path, file);
   if (!options.path.empty())
     std::fputs(fmt::format("use it: {}\n", emit_usage(format, options.path, world)).c_str(),
                stdout);
