@@ -105,6 +105,19 @@ TEST_CASE("nvidia-smi gives the sockets and the nearest network interfaces") {
   CHECK(small.describe() == "4 slots: 2 nodes of 2");  // each GPU is a domain of its own
 }
 
+TEST_CASE("nodes that are described and not listed have leaves too, and no names of their own") {
+  const Machine machine =
+      machine_of({.nodes_per_leaf = 2, .world_size = 32}, "nvidia-smi-dgx-h100.txt");
+  CHECK(machine.unit_count(machine.node_level()) == 4);
+  CHECK(machine.levels()[machine.node_level()].names.empty());
+  CHECK(machine.host(31) == "node3");
+  const auto leaf = machine.find(LevelKind::network);
+  REQUIRE(leaf.has_value());
+  CHECK(machine.unit_count(*leaf) == 2);
+  CHECK(machine.unit(*leaf, 15) == 0);
+  CHECK(machine.unit(*leaf, 16) == 1);
+}
+
 TEST_CASE("nvidia-smi names the interfaces in the header, or in a legend") {
   const Machine machine = machine_of({.world_size = 4}, "nvidia-smi-mlx5.txt");
   CHECK(machine.describe() == "4 slots: 2 nodes of 2");
