@@ -2,6 +2,8 @@
 // How long the library waits where neither the program nor a peer says for how long.
 #pragma once
 
+#include <cstdint>
+
 #include "rankmesh/base/deadline.hpp"
 #include "rankmesh/export.hpp"
 
@@ -56,5 +58,10 @@ struct Patience {
 RANKMESH_API Patience& patience_of_tests() noexcept;
 /// Returns the times.
 inline const Patience& patience() noexcept { return patience_of_tests(); }
+
+/// Returns one of the times in nanoseconds.
+inline std::int64_t nanoseconds(Patience::Duration time) {
+  return static_cast<std::int64_t>(time.count() * 1e9);
+}
 
 }  // namespace rankmesh::detail
