@@ -22,7 +22,8 @@ CLI::Option* add_number(CLI::App& command, const std::string& name, const std::s
     if (!number)
       throw UsageError{
           fmt::format("{} must be a whole number that fits in 64 bits, got '{}'", name, text),
-          "write decimal digits only"};
+          name.starts_with('-') ? "write decimal digits only"
+                                : "write decimal digits only, and " + name + " before the mesh"};
     store(*number);
     return true;
   };
