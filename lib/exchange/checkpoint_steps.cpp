@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "detail/checkpoint_steps.hpp"
 
+#include <exception>
 #include <new>
+
+#include <fmt/format.h>
 
 #include "detail/tensor_kind.hpp"
 #include "rankmesh/base/error.hpp"
@@ -26,6 +29,8 @@ void on_all(GroupCoordinator& group, const std::string& activity, const std::fun
   } catch (const std::bad_alloc&) {
     mine.failure = std::make_exception_ptr(
         Error{activity + ": there is too little memory", "lower CheckpointOptions::memory"});
+  } catch (const std::exception& error) {
+    mine.failure = std::make_exception_ptr(Error{fmt::format("{}: {}", activity, error.what())});
   }
   agree(group, hash_of(mine.describe()), mine);
 }

@@ -10,6 +10,7 @@
 #include "detail/expert_dispatcher_state.hpp"
 #include "detail/route_planner.hpp"
 #include "exchange/kernels/expert_rows.hpp"
+#include "group/detail/mesh_runtime.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/group/detail/group_access.hpp"
 #include "rankmesh/wait/mpi_memory.hpp"
@@ -97,6 +98,11 @@ ExpertDispatcher::State::Lists ExpertDispatcher::State::lists(const DispatcherCa
   if (kind == MemoryKind::host)
     return {route.pack_.data(), route.place_.data(), route.unplace_.data(), route.sum_.data()};
   (void)group.native_nccl();  // throws the reason if there are no devices
+  if (rankmesh::detail::GroupAccess::runtime(group).batch.is_open())
+    by.refuse(
+        "it is called inside an NcclGroup",
+        "end the group first: its operations have not been issued, and the rows would be used "
+        "before they arrive");
   if (route.on_device_ == nullptr)
     by.refuse("the route was made of ids in host memory, the rows are in device memory",
               "make the route of ids in device memory");

@@ -22,6 +22,7 @@
 #include "rankmesh/group/detail/group_access.hpp"
 #include "rankmesh/group/detail/group_life.hpp"
 #include "rankmesh/wait/mpi_memory.hpp"
+#include "transfer/detail/placement_data.hpp"
 #include "transfer/detail/strided_runs.hpp"
 
 namespace rankmesh::exchange {
@@ -73,6 +74,13 @@ TransferPlan plan_of_copies(const KeptLayout& layout) {
   return plan_transfer(std::move(moves));
 }
 
+// Returns the number of ranks from 0 to the highest one of the place's mesh, whose tensor may be on
+// fewer.
+std::int64_t ranks_of_mesh(const TensorPlacement& place) {
+  const TensorPlacement::Data& data = place.data();
+  return data.on ? data.on->highest().value() + 1 : data.mesh_layout.size();
+}
+
 // Throws the errors of arguments that are wrong on this rank alone.
 template <class Tensor>
 void check(const GroupCoordinator& group, const char* function, std::span<const Tensor> tensors) {
@@ -85,9 +93,9 @@ void check(const GroupCoordinator& group, const char* function, std::span<const 
       refuse(fmt::format("there are two tensors '{}'", tensor.name), "give each tensor a name");
     if (!tensor.place.sums().empty())
       refuse(fmt::format("the tensor '{}' has partial sums", tensor.name), "add them up first");
-    if (tensor.place.ranks().highest().value() >= group.size())
-      refuse(fmt::format("the tensor '{}' at '{}' is on more ranks than the group has", tensor.name,
-                         tensor.place.to_string()),
+    if (ranks_of_mesh(tensor.place) > group.size())
+      refuse(fmt::format("the mesh of the tensor '{}' at '{}' has more ranks than the group",
+                         tensor.name, tensor.place.to_string()),
              "the ranks of a place are the members of the group, from 0");
     const TensorTransfer whole{tensor.place, tensor.place, tensor.name};
     const detail::TensorKind kind{whole, Rank{group.rank_in_group().value()}};

@@ -23,13 +23,30 @@ std::string manifest_path(const std::string& folder) { return folder + "/manifes
 
 std::string read_manifest(const std::string& folder) {
   const std::string path = manifest_path(folder);
-  if (!std::filesystem::exists(path) && std::filesystem::exists(folder + "/latest"))
+  std::error_code error;  // the file says why it cannot be opened
+  if (!std::filesystem::exists(path, error) && !error &&
+      std::filesystem::exists(folder + "/latest", error))
     throw FileError{fmt::format("{} is the folder of all checkpoints", folder),
                     fmt::format("pass that of one checkpoint, such as {}/latest", folder)};
   File file{path, File::Mode::read};
   std::string text(static_cast<std::size_t>(file.size()), '\0');
   file.read(0, std::as_writable_bytes(std::span{text}));
   return text;
+}
+
+std::filesystem::path without_slash(const std::filesystem::path& folder) {
+  return folder.has_filename() ? folder : folder.parent_path();
+}
+
+// Returns where a link such as `latest` leads; empty if the folder is no link. A job that saves may
+// replace the link while this one loads.
+std::string target_of(const std::string& folder) {
+  std::error_code error;
+  return std::filesystem::read_symlink(without_slash(folder), error).string();
+}
+
+std::string followed(const std::string& folder, const std::string& target) {
+  return target.empty() ? folder : without_slash(folder).replace_filename(target).string();
 }
 
 // One call of load_checkpoint().
@@ -41,19 +58,22 @@ class Loading {
         folder_{folder},
         tensors_{tensors},
         options_{options},
-        files_{folder, File::Mode::read},
         activity_{fmt::format("load_checkpoint of {}", folder)} {}
 
   void run() {
     const rankmesh::detail::CalledBy by{rankmesh::detail::GroupAccess::runtime(group_),
                                         detail::UserFunction::load_checkpoint};
-    std::string text;
+    std::string target, text;
     detail::on_all(group_, activity_, [&] {
       if (!group_.is_first()) return;
+      target = target_of(folder_);
+      folder_ = followed(folder_, target);
       text = read_manifest(folder_);
       check_files(detail::parse_manifest(text, manifest_path(folder_)).layout);
     });
+    broadcast(target);
     broadcast(text);
+    if (!group_.is_first()) folder_ = followed(folder_, target);
     std::vector<std::string> arguments{fmt::format("{} bytes of memory", options_.memory)};
     for (const LoadedTensor& tensor : tensors_)
       arguments.push_back(
@@ -73,7 +93,7 @@ class Loading {
   // Only the first rank opens all files. The headers follow from the manifest.
   void check_files(const detail::CheckpointLayout& layout) {
     for (const detail::CheckpointFile& wanted : layout.files) {
-      File& file = files_[wanted.name];
+      File& file = file_of(wanted);
       if (file.size() != wanted.bytes)
         throw FileError{fmt::format("{} is cut or altered: it has {} bytes, the manifest says {}",
                                     file.path(), file.size(), wanted.bytes),
@@ -130,7 +150,7 @@ class Loading {
   }
 
   void read_piece(const TensorInFile& tensor, std::int64_t piece, std::span<std::byte> bytes) {
-    File& file = files_[manifest_->layout.files[tensor.file].name];
+    File& file = file_of(manifest_->layout.files[tensor.file]);
     const std::int64_t offset = tensor.begin + piece * tensor.piece_bytes;
     file.read(offset, bytes);
     const Hash128 sum = hash_bytes({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
@@ -143,11 +163,16 @@ class Loading {
           "load another checkpoint"};
   }
 
+  File& file_of(const detail::CheckpointFile& file) {
+    if (!files_) files_.emplace(folder_, File::Mode::read);
+    return (*files_)[file.name];
+  }
+
   GroupCoordinator& group_;
-  const std::string& folder_;
+  std::string folder_;  // without the link, which must be the same on all ranks
   std::span<const LoadedTensor> tensors_;
   const CheckpointOptions& options_;
-  detail::OpenFiles files_;
+  std::optional<detail::OpenFiles> files_;
   std::string activity_;
   std::optional<detail::Manifest> manifest_;
   std::vector<const TensorInFile*> wanted_;  // of `tensors_`

@@ -157,14 +157,26 @@ void OpenBatch::issue(std::vector<DeferredCall> calls, const Deadline& deadline)
   FirstFailure failure;
   failure.guard([&] { compare(calls); });
   IssuedTogether together{device_.get(), deadline};
+  const Connection* failed = nullptr;
   for (const DeferredCall& call : calls) {
-    const bool is_issued = !failure.happened() && failure.guard([&] {
+    Connection& connection = call.dispatcher().connection();
+    const auto issue_one = [&] {
       if (call.operation() == nullptr)
         together.issue(call);
       else
         (void)call.dispatcher().issue(call);
-    });
-    if (!is_issued && call.operation() != nullptr) call.operation()->failure = failure.message();
+    };
+    if (!failure.happened()) {
+      if (failure.guard(issue_one)) continue;
+      failed = &connection;
+    }
+    if (call.operation() != nullptr) call.operation()->failure = failure.message();
+    // Members of another group may have issued this call, and would match it with a later one.
+    if (&connection != failed && connection.size() > 1)
+      connection.mark_broken(
+          Error{fmt::format("a batch did not issue {}, because another call of it failed: {}",
+                            to_string(describe_completely(call.call()), call.dispatcher().name()),
+                            failure.message())});
   }
   // Even after a failure above, this thread is inside NCCL's group and must leave it.
   failure.guard([&] { together.end(); });

@@ -2,6 +2,7 @@
 #include "rankmesh/group/work.hpp"
 
 #include "detail/mesh_runtime.hpp"
+#include "rankmesh/base/error.hpp"
 
 namespace rankmesh {
 
@@ -13,6 +14,22 @@ auto locked(std::shared_ptr<detail::MeshRuntime> runtime,
             std::shared_ptr<detail::AsyncOperation> operation, Action&& action) {
   const detail::CallLock lock{*runtime};
   return detail::finding_losses(*runtime, [&] { return action(*runtime, *operation); });
+}
+
+// Tests an operation. If it fails, the other members learn the reason, as in a wait.
+bool test_and_tell(detail::MeshRuntime& runtime, detail::AsyncOperation& operation) {
+  runtime.in_flight.continue_in_this_thread();
+  try {
+    return runtime.in_flight.test(operation);
+  } catch (const MismatchError&) {
+    throw;  // the other members find it themselves
+  } catch (const LostRanks&) {
+    throw;
+  } catch (const Error& error) {
+    if (!operation.is_on_device && !operation.connection->is_usable())
+      runtime.control->monitor.give_up(operation.point(), error.message());
+    throw;
+  }
 }
 
 }  // namespace
@@ -27,11 +44,7 @@ bool Work::test() {
 
 bool Work::test_alone() {
   if (operation_ == nullptr) return true;
-  const bool is_complete =
-      locked(runtime_, operation_, [](detail::MeshRuntime& runtime, auto& operation) {
-        runtime.in_flight.continue_in_this_thread();
-        return runtime.in_flight.test(operation);
-      });
+  const bool is_complete = locked(runtime_, operation_, test_and_tell);
   if (is_complete) *this = {};
   return is_complete;
 }

@@ -192,30 +192,15 @@ std::exception_ptr cause_of(const std::exception_ptr& failure, const detail::Mes
   std::rethrow_exception(cause);
 }
 
-// Waits look for the end of groups only as long as this exists.
-class LookAtGroups {
- public:
-  explicit LookAtGroups(detail::MeshState& state) : control_{*state.control} {
-    control_.at_look = [this, &state] {
-      try {
-        for (const auto& connection : state.connections) (void)connection->guard().have_all_left();
-      } catch (const Error&) {
-        if (failure_ == nullptr) failure_ = std::current_exception();
-        throw;
-      }
-    };
+// Looks whether a group has ended, and keeps the reason. A mesh may be closed nevertheless.
+void look_at_groups(const detail::MeshState& state, std::exception_ptr& failure) {
+  try {
+    for (const auto& connection : state.connections) (void)connection->guard().have_all_left();
+  } catch (const Error&) {
+    if (failure == nullptr) failure = std::current_exception();
+    throw;
   }
-  ~LookAtGroups() { control_.at_look = nullptr; }
-  LookAtGroups(const LookAtGroups&) = delete;
-  LookAtGroups& operator=(const LookAtGroups&) = delete;
-
-  /// Returns why a group has ended, if one has. A mesh may be closed nevertheless.
-  [[nodiscard]] const std::exception_ptr& failure() const { return failure_; }
-
- private:
-  detail::ControlPlane& control_;
-  std::exception_ptr failure_;
-};
+}
 
 }  // namespace
 
@@ -308,14 +293,16 @@ void Mesh::close() {
       fail(fmt::format("{}: destroy them first", graphs));
   for (const auto& connection : state.connections) connection->guard().leave();
   bool differ = false;
-  std::optional<LookAtGroups> look{std::in_place, state};
+  std::exception_ptr failure;  // the first one; MPI's communicators are closed nevertheless
+  std::optional<detail::AtLook> look{std::in_place, control,
+                                     [&] { look_at_groups(state, failure); }};
   try {
     differ = meet_at_close(state, has_failed, agreement);
   } catch (const LostRanks&) {
     throw;
   } catch (const Error& error) {
     const bool is_mismatch = dynamic_cast<const MismatchError*>(&error) != nullptr;
-    const bool has_ended = look->failure() != nullptr || control.board().who_gave_up_close();
+    const bool has_ended = failure != nullptr || control.board().who_gave_up_close();
     look.reset();
     if (has_ended || !is_mismatch) end_close(state, error);
     for (const auto& connection : state.connections) connection->guard().stay();
@@ -325,7 +312,6 @@ void Mesh::close() {
                       state.deadline());
     throw;  // the mesh stays open
   }
-  std::exception_ptr failure = look->failure();  // MPI's communicators are closed nevertheless
   look.reset();
   keep_failure(failure, [&] {
     state.runtime->in_flight.end_receives(nullptr, control.monitor, state.deadline());

@@ -29,6 +29,7 @@ HostTransports host_transports(const GroupDescription& group, const mpi::Communi
   }
   transports.to_itself = std::make_unique<LocalTransport>();
   const bool checks = options.check.value_or(false);
+  const bool survives = options.survive.has_value();
   ShmTransport* const memory = shared.transport.get();
   // Inside a node, calls are always compared: without shared memory, by messages.
   const bool exchanges = memory == nullptr && (checks || (group.nodes == 1 && !group.is_adopted));
@@ -47,8 +48,7 @@ HostTransports host_transports(const GroupDescription& group, const mpi::Communi
   if (checks) guard.all.push_back(guard.messages = &guard.create<MessageGuard>(comm, members));
   guard.compares_on_device = checks;
   std::unique_ptr<RoutedTransport> mpi = std::make_unique<MpiTransport>(
-      comm, options.largest_count, is_guarded ? nullptr : &guard.collectives->calls(),
-      options.survive.has_value());
+      comm, options.largest_count, is_guarded ? nullptr : &guard.collectives->calls(), survives);
   if (memory != nullptr && checks)
     memory->leave_messages_to_others(
         "the option check compares messages on both members, over MPI");
@@ -57,14 +57,15 @@ HostTransports host_transports(const GroupDescription& group, const mpi::Communi
   if (is_guarded)
     mpi = std::make_unique<GuardedTransport>(
         std::move(mpi), guard.collectives, guard.messages,
-        options.deadline.has_value() || options.survive.has_value() || memory == nullptr);
+        options.deadline.has_value() || survives || memory == nullptr);
   transports.list.push_back(std::move(mpi));
   if (memory != nullptr)
     transports.list.push_back(std::move(shared.transport));
   else
     transports.absent.emplace("shm", std::move(shared.why_not));
   if (shared.levels) {
-    auto levels = std::make_unique<HierarchicalTransport>(comm, std::move(*shared.levels), *notes);
+    auto levels =
+        std::make_unique<HierarchicalTransport>(comm, std::move(*shared.levels), *notes, survives);
     if (levels->inside() != nullptr) guard.all.push_back(levels->inside());
     transports.list.push_back(std::move(levels));
   } else {

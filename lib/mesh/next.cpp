@@ -202,20 +202,6 @@ bool is_stop_requested_by_any(detail::ControlPlane& control, std::int64_t step,
   return stops != 0;
 }
 
-// Waits of a commit end if ranks of this node commit different steps.
-class LookAtSteps {
- public:
-  LookAtSteps(detail::ControlPlane& control, std::int64_t step) : control_{control} {
-    control_.at_look = [this, step] { control_.losses->require_same_step(step); };
-  }
-  ~LookAtSteps() { control_.at_look = nullptr; }
-  LookAtSteps(const LookAtSteps&) = delete;
-  LookAtSteps& operator=(const LookAtSteps&) = delete;
-
- private:
-  detail::ControlPlane& control_;
-};
-
 void wait_for_commits(detail::ControlPlane& control, std::int64_t step, const WaitPoint& point) {
   const LossWatch& watch = *control.losses;
   detail::FewPolls few{0, 200};
@@ -297,16 +283,21 @@ bool Mesh::commit(std::int64_t step) {
   // back.
   const bool goes_back = step <= watch.step().value_or(-1);
   watch.begin_commit(step);
-  const LookAtSteps look{*state.control, step};
-  if (goes_back) meet_others();
-  if (!watch.commit(step)) state.control->throw_if_newly_lost();
   bool stops = false;
-  if (watch.spans_nodes() || goes_back) {
-    stops = is_stop_requested_by_any(*state.control, step, point);
-  } else {
-    wait_for_commits(*state.control, step, point);
-    watch.require_same_step(step);
-    stops = watch.is_stop_agreed();
+  try {
+    const detail::AtLook look{*state.control, [&] { watch.require_same_step(step); }};
+    if (goes_back) meet_others();
+    if (!watch.commit(step)) state.control->throw_if_newly_lost();
+    if (watch.spans_nodes() || goes_back) {
+      stops = is_stop_requested_by_any(*state.control, step, point);
+    } else {
+      wait_for_commits(*state.control, step, point);
+      watch.require_same_step(step);
+      stops = watch.is_stop_agreed();
+    }
+  } catch (const MismatchError&) {
+    watch.end_commits();
+    throw;
   }
   if (stops) request_stop();  // so that the next mesh knows it if those who have asked are lost
   return stops;

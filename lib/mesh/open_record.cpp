@@ -36,7 +36,8 @@ struct ClockDifference {
 // Messages between two nodes, whose waits end if a rank is lost.
 class ClockMessages {
  public:
-  ClockMessages(ControlPlane& control, int peer) : control_{control}, peer_{peer} {}
+  ClockMessages(ControlPlane& control, const WaitPoint& point, int peer)
+      : control_{control}, point_{point}, peer_{peer} {}
 
   void send(std::int64_t time) {
     MpiMemory<std::int64_t> memory{time};
@@ -58,11 +59,11 @@ class ClockMessages {
 
  private:
   void wait(MpiMemory<std::int64_t>& memory, MPI_Request request) {
-    memory.wait(request, control_.monitor, WaitPoint::of_all(control_.comm().size(), comparison),
-                control_.deadline());
+    memory.wait(request, control_.monitor, point_, control_.deadline());
   }
 
   ControlPlane& control_;
+  const WaitPoint& point_;
   const int peer_;
 };
 
@@ -121,12 +122,13 @@ void relate_clocks(ControlPlane& control) {
   const std::int32_t own_node = placement.node(control.rank());
   ClockDifference difference;
   if (placement.node_count() > 1) {
+    const WaitPoint point = WaitPoint::of_all(control.comm().size(), comparison);
     if (control.rank() == Rank{0})
       for (std::int64_t r = 1; r < placement.world_size(); ++r) {
-        if (placement.local_rank(r) == 0) answer({control, static_cast<int>(r)});
+        if (placement.local_rank(r) == 0) answer({control, point, static_cast<int>(r)});
       }
     else if (placement.local_rank(control.rank()) == 0)
-      difference = ask_rank_0({control, 0});
+      difference = ask_rank_0({control, point, 0});
     difference = NodeMessages{control}.from_first(difference, comparison);
   }
   if (recorder != nullptr) recorder->set_clock(own_node, difference.offset, difference.error);

@@ -252,7 +252,9 @@ Rendezvous::MetMembers Rendezvous::join(ControlPlane& control, const std::vector
                                         const SegmentAnnouncement& memory) {
   const mpi::CommunicatorView& comm = control.comm();
   const std::string kind = activity.substr(0, activity.find(' '));
-  const std::uint64_t list = hash_bytes(fmt::format("{} {}", kind, fmt::join(members, ","))).low;
+  // MPI may give a later mesh the communicator of this one, with messages that nobody has received.
+  const std::uint64_t list =
+      hash_bytes(fmt::format("{} {} {}", control.key_of_mesh, kind, fmt::join(members, ","))).low;
   const Deadline deadline = control.deadline();
   Attempt attempt{comm, control.names, members, call, {list, uses_[list]}};
   const auto tell = [&](int member, NoteMeaning what) {

@@ -8,6 +8,7 @@
 #include "detail/call_errors.hpp"
 #include "detail/published_call.hpp"
 #include "detail/reduce_kernels.hpp"
+#include "detail/staged_call.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/mpi/error.hpp"
 #include "wait/detail/few_polls.hpp"
@@ -70,9 +71,11 @@ class HierarchicalTransport::PendingExecution final : public Pending {
 };
 
 HierarchicalTransport::HierarchicalTransport(mpi::CommunicatorView comm, Nodes nodes,
-                                             detail::NoteGuard& guard, levels::Sizes sizes)
+                                             detail::NoteGuard& guard, bool uses_copies,
+                                             levels::Sizes sizes)
     : comm_{comm},
       guard_{guard},
+      uses_copies_{uses_copies},
       inside_{std::move(nodes.inside)},
       setting_{std::make_shared<levels::Setting>(
           levels::Setting{std::move(nodes.shape), comm, inside_.get(), sizes})} {}
@@ -92,7 +95,12 @@ std::string HierarchicalTransport::why_not(const Call& call) const {
 }
 
 std::unique_ptr<Pending> HierarchicalTransport::start(const Call& call) {
-  return std::make_unique<PendingExecution>(*this, issue(call));
+  const auto start_in_place = [this](const Call& carried) {
+    return std::make_unique<PendingExecution>(*this, issue(carried));
+  };
+  if (!uses_copies_) return start_in_place(call);
+  return std::make_unique<detail::StagedCall>(call, RankInGroup{comm_.rank()}, comm_.size(),
+                                              start_in_place);
 }
 
 std::shared_ptr<HierarchicalTransport::Issued> HierarchicalTransport::issue(const Call& call) {
@@ -109,6 +117,10 @@ std::shared_ptr<HierarchicalTransport::Issued> HierarchicalTransport::issue(cons
 void HierarchicalTransport::run(const Call& call, Waiter& waiter) {
   const std::uint64_t number = guard_.calls() + 1;
   detail::PublishedCall published{waiter, call, number, carrier()};
+  if (uses_copies_) {
+    waiter.finish(call, number, start(call));
+    return published.end();
+  }
   std::shared_ptr<Issued> issued = issue(call);
   const auto is_in_progress = [&] { return !issued->is_complete && failure_ == nullptr; };
   for (detail::FewPolls few{spins, most_yields}; is_in_progress() && few.next();) advance();

@@ -50,9 +50,12 @@ class ShmTransport::PendingSteps final : public Pending {
     transport_.engine_.advance();
   }
   ~PendingSteps() override {
+    if (record_->progress.is_complete()) return;
     // The engine still refers to the record, and other members to its buffers, so the record is
-    // leaked.
-    if (!record_->progress.is_complete()) (void)record_.release();
+    // leaked. What the step waits for may be gone.
+    static constexpr bool never = false;
+    if (record_->progress.waits_for != nullptr) record_->progress.waits_for = &never;
+    (void)record_.release();
   }
   bool test() override { return transport_.try_to_complete(record_->progress); }
   [[nodiscard]] std::vector<std::int64_t> awaited() const override {

@@ -29,6 +29,7 @@ void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes) {
 
 }  // namespace
 
+// A member may pass anything for a buffer that only the root has.
 StagedCall::StagedCall(const Call& call, RankInGroup self, std::int64_t size,
                        const std::function<std::unique_ptr<Pending>(const Call&)>& start)
     : original_{call},
@@ -36,11 +37,14 @@ StagedCall::StagedCall(const Call& call, RankInGroup self, std::int64_t size,
       has_output_{call.operation == Operation::broadcast
                       ? call.root != self
                       : has_output(call.operation, call.root == self)},
-      out_(extent(call.out.as_input(), call.out_blocks, size)) {
+      out_(has_output_ || call.operation == Operation::broadcast
+               ? extent(call.out.as_input(), call.out_blocks, size)
+               : 0) {
   copy_bytes(out_.data(), call.out.data, out_.size());
   Call staged = original_.call;
   if (!out_.empty()) staged.out.data = out_.data();
-  const std::size_t bytes = extent(call.in, call.in_blocks, size);
+  const std::size_t bytes =
+      has_input(call.operation, call.root == self) ? extent(call.in, call.in_blocks, size) : 0;
   const std::less_equal<const std::byte*> before;
   const bool is_in_place = bytes > 0 && !out_.empty() && before(call.out.data, call.in.data) &&
                            before(call.in.data + bytes, call.out.data + out_.size());

@@ -9,14 +9,17 @@
 #include <vector>
 
 #include "base/detail/error_in_flight.hpp"
+#include "detail/wait_messages.hpp"
 #include "rankmesh/mpi/error.hpp"
 
 namespace rankmesh::detail {
 
 namespace {
 
-// What waits and failed creations may leave. Large messages are those of a program with a mistake.
-constexpr int most_bytes_of_stray = 1024;
+// What waits and failed creations may leave, verdicts among them. Larger messages are those of a
+// program with a mistake.
+constexpr int most_bytes_of_stray = 4096;
+static_assert(sizeof(Verdict) <= most_bytes_of_stray);
 
 void receive_strays(const mpi::CommunicatorView& comm) {
   for (;;) {
@@ -62,6 +65,7 @@ void ControlPlane::close() {
   receive_strays(comm());
   owned_.free();
   with_spares_.free();
+  reserve.free();
   comm_ = {};
 }
 

@@ -20,10 +20,12 @@ constexpr const char* deadlock_hint =
     "make the calls of groups, and of meshes, that share ranks in the same order on all of them";
 constexpr const char* ended_hint = "check why that rank ended";
 constexpr std::size_t checks_at_once = 16;
+// Open MPI compares every member with every rank of the other mesh. Larger meshes do without.
+constexpr std::int64_t most_comparisons = 1'000'000;
 
-RankStatus status_in(const std::vector<StatusOfRank>& ranks, int member) {
-  const auto found = std::ranges::find(ranks, Rank{member}, &StatusOfRank::rank);
-  return found == ranks.end() ? RankStatus{} : found->status;
+RankStatus status_in(const std::map<int, RankStatus>& ranks, int member) {
+  const auto found = ranks.find(member);
+  return found == ranks.end() ? RankStatus{} : found->second;
 }
 
 double stall_lead(double stall) { return std::min(patience().before_stall.count(), stall / 2); }
@@ -112,6 +114,7 @@ PublishedWait::RanksElsewhere LongWait::ranks_elsewhere() const {
   PublishedWait::RanksElsewhere elsewhere;
   OpenParts<MonitorState>::instance().for_each([&](const MonitorState& other) {
     if (&other == &state_ || other.board() == nullptr) return;
+    if (std::ssize(point_.members) * other.comm.size() > most_comparisons) return;
     std::vector<Rank> ranks;
     for (const int member : mpi::translated_ranks(state_.comm, point_.members, other.comm))
       if (member != MPI_UNDEFINED) ranks.push_back(other.in_mesh(member));
@@ -124,13 +127,13 @@ PublishedWait::RanksElsewhere LongWait::ranks_elsewhere() const {
 // Asks all members. Those on the board of this node are not waited for, because it shows what they
 // do.
 void LongWait::ask(Seconds grace) {
-  std::vector<StatusOfRank> before;  // members that do not answer again may still do this
+  std::map<int, RankStatus> before;  // members that do not answer again may still do this
   if (inquiry_) before = std::move(inquiry_->answers);
   launched_.clear();
   inquiry_ = Inquiry{++state_.questions, Deadline{grace}, {}, std::move(before)};
   for (const int member : point_.members) {
     if (member == state_.comm.rank()) continue;
-    if (std::ranges::find(local_, member) == local_.end()) inquiry_->silent.push_back(member);
+    if (std::ranges::find(local_, member) == local_.end()) inquiry_->silent.insert(member);
     state_.send(member, question_tag, state_.note_of(point_, inquiry_->number));
   }
 }
@@ -139,15 +142,13 @@ void LongWait::receive_answers() {
   while (const auto received = state_.take<Note>(answer_tag)) {
     const Note& answer = received->message;
     if (!inquiry_ || answer.number != inquiry_->number) continue;  // to an earlier question
-    std::erase(inquiry_->silent, received->from);
-    const Rank from{received->from};
-    std::erase_if(inquiry_->answers, [&](const auto& known) { return known.rank == from; });
+    inquiry_->silent.erase(received->from);
     RankStatus status{.kind = RankStatus::Kind::waits,
                       .key = answer.key,
                       .text = {answer.activity, ::strnlen(answer.activity, sizeof answer.activity)},
                       .ranks = {answer.ranks, ::strnlen(answer.ranks, sizeof answer.ranks)}};
     if (answer.calls > 0) status.calls = answer.calls - 1;
-    inquiry_->answers.push_back({from, std::move(status)});
+    inquiry_->answers.insert_or_assign(received->from, std::move(status));
   }
 }
 
@@ -189,7 +190,7 @@ bool LongWait::is_present(const RankStatus& status) const {
 // finding contains what they did before.
 void LongWait::note_status() {
   for (const int member : point_.members)
-    if (member != state_.comm.rank()) noted_.push_back({Rank{member}, status_of(member)});
+    if (member != state_.comm.rank()) noted_.try_emplace(member, status_of(member));
 }
 
 // Reads the records as long as no rank has left its wait because of the error. Only the first error
@@ -331,6 +332,7 @@ void LongWait::look_at_deadline() {
     first_end_ = Deadline{patience().verdict};
     diagnose(AlreadySaid::missing);
     stage_ = Stage::asked_again;
+    return;  // the condition is polled once more, because the diagnosis takes time
   }
   if (!is_answered() || !first_end_->passed()) return;
   // Another member may have sent its verdict, which all of them then throw, while this rank read

@@ -33,6 +33,10 @@ std::int64_t LossWatch::freeze(RankArea& area) {
 
 // The wish to stop is written first: whoever sees the commit sees it, too.
 void LossWatch::begin_commit(std::int64_t step) {
+  if (have_ended_commits_)
+    throw UsageError{
+        fmt::format("commit of step {}, after the ranks have committed different steps", step),
+        "end the program, and begin again from a checkpoint"};
   ++commits_;
   if (!stops && rounds_seen != 0) hear_stops();
   if (stops && board_->own().stop == 0) board_->own().stop = commits_;

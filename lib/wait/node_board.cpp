@@ -174,17 +174,19 @@ std::optional<std::size_t> NodeBoard::index_of(const ProcessIdentity& process) c
   return std::nullopt;
 }
 
-bool NodeBoard::publish(const record::Wait& wait) {
+void NodeBoard::publish(const void* waiter, const record::Wait& wait, bool is_of_mesh) {
   const std::lock_guard lock{mutex_};
-  if (std::exchange(is_waiting_, true)) return false;
+  if (waiter_ != nullptr && (is_of_mesh_ || !is_of_mesh)) return;
+  waiter_ = waiter;
+  is_of_mesh_ = is_of_mesh;
   own_.wait.write(wait.point, now(), wait.text);
   if (recorder_ != nullptr) recorder_->publish(wait);
-  return true;
 }
 
-void NodeBoard::end_wait() {
+void NodeBoard::end_wait(const void* waiter) {
   const std::lock_guard lock{mutex_};
-  is_waiting_ = false;
+  if (waiter_ != waiter) return;
+  waiter_ = nullptr;
   own_.wait.clear();
   if (recorder_ != nullptr) recorder_->end_wait();
 }

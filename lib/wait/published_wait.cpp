@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "detail/published_wait.hpp"
 
-#include <algorithm>
 #include <string>
 
 #include <fmt/format.h>
@@ -30,7 +29,7 @@ RANKMESH_PRIVATE_API PublishedWait::PublishedWait(NodeBoard* own, const record::
   OpenParts<NodeBoard>::instance().for_each([&](NodeBoard& board) {
     const auto known = ranks.find(&board);
     elsewhere.ranks = known == ranks.end() ? RankSet{} : known->second;
-    if (board.publish(&board == own ? wait : elsewhere)) boards_.push_back(&board);
+    board.publish(this, &board == own ? wait : elsewhere, &board == own);
   });
 }
 
@@ -38,7 +37,7 @@ RANKMESH_PRIVATE_API PublishedWait::~PublishedWait() {
   // A board may have been closed meanwhile, by another thread.
   OpenParts<NodeBoard>::instance().for_each([&](NodeBoard& board) {
     if (has_needs_ && also_blocks(board, own_)) board.own().needs.write({});
-    if (std::ranges::find(boards_, &board) != boards_.end()) board.end_wait();
+    board.end_wait(this);
   });
 }
 

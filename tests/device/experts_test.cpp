@@ -17,6 +17,7 @@
 
 using namespace experts_reference;
 using device::DeviceBuffer;
+using rankmesh_test::thrown_by;
 using rankmesh_test::wait_for_all;
 
 namespace {
@@ -259,5 +260,26 @@ TEST_CASE(
   dispatcher.dispatch(of_device, std::vector<float>{1, 2}, host_rows);
   dispatcher.combine(of_device, host_rows, std::vector<float>{2, 3}, out);
   CHECK(out == std::vector<float>{2, 6});
+  mesh.close();
+}
+
+TEST_CASE("an expert dispatcher refuses calls inside a batch") {
+  Mesh mesh{MPI_COMM_WORLD, "ep=auto", test_platform::options()};
+  auto& ep = mesh["ep"];
+  const device::Stream stream = device::Stream::create();
+  ExpertDispatcher dispatcher{ep, ExpertMap::contiguous(2 * ep.size(), ep.size())};
+  const OnDevice there{stream};
+  const ExpertRoute route = there.route(dispatcher, {0, 1}, 1);
+  const auto tokens = OnDevice::put(std::vector<float>(2 * 4, 1.0F));
+  const DeviceBuffer<float> rows{static_cast<std::size_t>(route.rows() * 4)};
+  NcclGroup batch{mesh};
+  CHECK_CONTAINS(thrown_by<UsageError>([&] {
+                   dispatcher.dispatch(route, tokens.span(), rows.span(), stream);
+                 }).message(),
+                 "it is called inside an NcclGroup");
+  batch.end();
+  dispatcher.dispatch(route, tokens.span(), rows.span(), stream);
+  CHECK(rows.download(stream) ==
+        std::vector<float>(static_cast<std::size_t>(route.rows() * 4), 1.0F));
   mesh.close();
 }

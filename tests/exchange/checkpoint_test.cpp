@@ -10,6 +10,8 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -132,6 +134,23 @@ void check_file_error(GroupCoordinator& group, const std::string& text, Action&&
   CHECK(failed[0] == 1);
 }
 
+// Carries broadcasts, after a function of the test.
+class BeforeBroadcast final : public Transport {
+ public:
+  explicit BeforeBroadcast(std::function<void()> action) : action_{std::move(action)} {}
+  [[nodiscard]] bool supports(const Call& call) const override {
+    return call.operation == Operation::broadcast && call.is_plain();
+  }
+  void run(const Call& call, Waiter&) override {
+    action_();
+    MPI_Bcast(call.out.data, static_cast<int>(call.out.bytes()), MPI_BYTE,
+              static_cast<int>(call.root.value()), MPI_COMM_WORLD);
+  }
+
+ private:
+  std::function<void()> action_;
+};
+
 void alter(const std::string& path, std::int64_t offset) {
   std::fstream file{path, std::ios::in | std::ios::out | std::ios::binary};
   file.seekg(offset);
@@ -229,6 +248,32 @@ TEST_CASE("a cut or altered file of a checkpoint is named") {
   check_file_error(tp, "cannot open " + file, loads);
   CHECK_THROWS_WITH_AS((void)list_checkpoint(folder.path),
                        doctest::Contains("is the folder of all checkpoints"), FileError);
+}
+
+TEST_CASE("a save that replaces `latest` during a load does not disturb it") {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
+  const Folder folder{mesh["tp"]};
+  const CheckpointOptions small{.memory = 100, .file_bytes = 1};  // many files
+  save(mesh["tp"], folder.path, "step-1", 1, small);
+  save(mesh["tp"], folder.path, "step-2", 2);
+  const std::string latest = folder.path + "/latest";
+  const auto link_to = [&](const char* name) {
+    if (rank() != 0) return;
+    std::filesystem::remove(latest);
+    std::filesystem::create_directory_symlink(name, latest);
+  };
+  // The first broadcast comes after rank 0 has read the manifest, and before others open files.
+  for (const char* ending : {"", "/"}) {
+    link_to("step-1");
+    MeshOptions options;
+    options.routes = "*.broadcast=relinking";
+    options.transports["relinking"] = [&](const TransportGroup&) {
+      return std::make_unique<BeforeBroadcast>([&] { link_to("step-2"); });
+    };
+    Mesh loading{MPI_COMM_WORLD, "tp=auto", options};
+    load(loading["tp"], latest + ending, 1);
+    loading.close();
+  }
 }
 
 TEST_CASE("a checkpoint that cannot be written leaves the last one loadable") {

@@ -291,7 +291,13 @@ TEST_CASE("kept tensors: mistakes are named on all ranks") {
   CHECK_CONTAINS(thrown_by<UsageError>([&] {
                    kept.keep(dp, 3, {{"x", large, three}});
                  }).message(),
-                 "on more ranks than the group has");
+                 "has more ranks than the group");
+  // The tensor itself is on few ranks.
+  const auto part = TensorPlacement::parse(fmt::format("[3] f64 @ a=2,dp={} at a=0 : (_)", size()));
+  CHECK_CONTAINS(thrown_by<UsageError>([&] {
+                   kept.keep(dp, 3, {{"x", part, three}});
+                 }).message(),
+                 "has more ranks than the group");
   // A mistake on one rank is an error of all.
   const std::vector<double> five(5);
   std::vector<SavedTensor> short_ones = tensors.saved();

@@ -121,3 +121,34 @@ TEST_CASE("operations behind one that cannot be issued fail with its reason") {
   tp.barrier();
   mesh.close();
 }
+
+TEST_CASE("groups whose calls a batch did not issue are broken, because their members may have") {
+  NEEDS_MULTIPLE_OF(4);
+  MeshOptions options;
+  options.devices = DeviceUse::off;
+  options.check = false;
+  options.routes = "*.*:host=mpi";
+  options.timeout = std::chrono::seconds{5};
+  Mesh mesh{MPI_COMM_WORLD, "dp=2,tp=auto", options};
+  auto& tp = mesh["tp"];
+  auto& dp = mesh["dp"];
+  constexpr std::int64_t count = std::int64_t{1} << 31;
+  const Blocks blocks{std::vector<std::int64_t>(static_cast<std::size_t>(tp.size()), count)};
+  std::byte memory{};
+  const Buffer out{&memory, tp.size() * count, DataType::int8, MemoryKind::host};
+  const Call too_large{.operation = Operation::all_gather,
+                       .in = out.slice(tp.rank_in_group().value() * count, count).as_input(),
+                       .out = out,
+                       .out_blocks = &blocks};
+  if (dp.is_first()) {  // the ranks of one tp group
+    std::vector<int> sum{1};
+    NcclGroup together{mesh};
+    Work first = rankmesh::detail::GroupAccess::start(tp, too_large, nullptr);
+    Work second = dp.all_reduce_async(sum);
+    CHECK_THROWS_AS(together.end(), UnsupportedError);
+    CHECK_THROWS_AS(second.wait(), ClosedError);
+    CHECK_THROWS_WITH_AS(dp.all_reduce(sum), doctest::Contains("a batch did not issue"),
+                         ClosedError);
+  }
+  rankmesh_test::wait_for_all();
+}

@@ -229,6 +229,26 @@ TEST_CASE("check: a function that throws on one member ends the calls of all of 
   }
 }
 
+TEST_CASE("check: a function that throws ends the waits of the others, also if test() finds it") {
+  NEEDS_RANKS(2);
+  static std::vector<int> values(4);  // MPI may still use it after the failure
+  Adopted a{checked(std::chrono::seconds{10})};
+  const auto sum = [&](int left, int right) {
+    if (is_last()) throw std::range_error{"no"};
+    return left + right;
+  };
+  Work work = a.group->scan_async(values, sum);
+  if (is_last())
+    CHECK_CONTAINS(message_of<UsageError>([&] {
+                     while (!work.test()) {
+                     }
+                   }),
+                   "threw on this rank: no");
+  else
+    CHECK_CONTAINS(thrown_by<Error>([&] { work.wait(); }).message(), "threw on this rank: no");
+  wait_for_all();
+}
+
 TEST_CASE("check: the option must be the same on all ranks") {
   NEEDS_RANKS(2);
   MeshOptions options;

@@ -83,6 +83,21 @@ void use(rankmesh::GroupCoordinator& group) {
   group.broadcast_async(large, 0).wait();
 }
 
+// Every communicator that a mesh creates is freed when it is closed.
+bool frees_all_if_it_survives() {
+  calls.clear();
+  rankmesh::Mesh mesh{MPI_COMM_WORLD,
+                      "dp=auto",
+                      {.devices = rankmesh::DeviceUse::off, .survive = rankmesh::Survival{}}};
+  mesh.close();
+  const long created = calls["Comm_create"] + calls["Comm_create_group"];
+  const long freed = calls["Comm_free"];
+  if (created != freed)
+    std::fprintf(stderr, "a mesh that survives: %ld communicators were created, %ld freed\n",
+                 created, freed);
+  return created == freed;
+}
+
 bool check(const std::string& mesh_text, long nodes) {
   rankmesh::MeshOptions options;
   options.devices = rankmesh::DeviceUse::off;
@@ -132,6 +147,7 @@ int main(int argc, char** argv) {
   is_right = check("dp=auto,tp=1", nodes) && is_right;
   if (size % 16 == 0)
     is_right = check("pp=2,dp=2,cp=2,ep=2,tp=" + std::to_string(size / 16), nodes) && is_right;
+  is_right = frees_all_if_it_survives() && is_right;
   int wrong = is_right ? 0 : 1;
   PMPI_Allreduce(MPI_IN_PLACE, &wrong, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
   return wrong == 0 ? 0 : 1;

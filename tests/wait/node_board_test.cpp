@@ -53,20 +53,41 @@ TEST_CASE("what a rank waits for, and what it has left, is on the board") {
   const NodeBoard board = memory.board(Rank{3});
   NodeBoard peer = memory.board(Rank{5});
   CHECK(kind_of_peer(board) == Kind::outside);
-  CHECK(peer.publish({.text = "tp.all_reduce, call 7", .point = 77}));
-  CHECK(!peer.publish({.text = "another wait", .point = 78}));
+  const int first = 1, second = 2;  // two waits
+  peer.publish(&first, {.text = "tp.all_reduce, call 7", .point = 77}, true);
+  peer.publish(&second, {.text = "another wait", .point = 78}, true);
   CHECK(kind_of_peer(board) == Kind::waits);
   CHECK(board.look(Rank{5})->key == 77);
   CHECK(board.look(Rank{5})->text == "tp.all_reduce, call 7");
-  peer.end_wait();
+  peer.end_wait(&second);
+  CHECK(kind_of_peer(board) == Kind::waits);
+  peer.end_wait(&first);
   CHECK(kind_of_peer(board) == Kind::outside);
-  CHECK(peer.publish({.text = std::string(1000, 'x'), .point = 1}));
+  peer.publish(&first, {.text = std::string(1000, 'x'), .point = 1}, true);
   CHECK(board.look(Rank{5})->text == std::string(228, 'x') + "...");
   peer.leave(Presence::closed);
   CHECK(kind_of_peer(board) == Kind::closed);
   peer.leave(Presence::failed, "too late");
   CHECK(kind_of_peer(board) == Kind::closed);
   CHECK(!board.has_failed(Rank{5}));
+}
+
+TEST_CASE("a wait in this mesh is seen even if another thread waits in another mesh") {
+  const Memory memory;
+  const NodeBoard board = memory.board(Rank{3});
+  NodeBoard peer = memory.board(Rank{5});
+  const int elsewhere = 1, here = 2;
+  const auto text = [&] { return board.look(Rank{5})->text; };
+  peer.publish(&elsewhere, {.text = "a queue (in another mesh)"}, false);
+  CHECK(text() == "a queue (in another mesh)");
+  peer.publish(&here, {.text = "tp.all_reduce, call 7", .point = 77}, true);
+  CHECK(text() == "tp.all_reduce, call 7");
+  peer.end_wait(&elsewhere);
+  CHECK(text() == "tp.all_reduce, call 7");
+  peer.publish(&elsewhere, {.text = "a queue (in another mesh)"}, false);
+  CHECK(text() == "tp.all_reduce, call 7");
+  peer.end_wait(&here);
+  CHECK(kind_of_peer(board) == Kind::outside);
 }
 
 TEST_CASE(
@@ -252,7 +273,7 @@ TEST_CASE("a rank whose main thread alone has ended has not ended") {
   const Memory memory;
   const NodeBoard board = memory.board(Rank{3});
   Peer peer{memory, 0, [](NodeBoard& of_peer) {
-              (void)of_peer.publish({.text = "tp.all_reduce, call 7", .point = 77});
+              of_peer.publish(&of_peer, {.text = "tp.all_reduce, call 7", .point = 77}, true);
               // It ends the main thread as pthread_exit() does, without unwinding the stack.
               (void)std::signal(SIGUSR1, [](int) { ::syscall(SYS_exit, 0); });
               std::thread{[] {

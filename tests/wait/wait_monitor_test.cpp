@@ -7,6 +7,7 @@
 #include <string>
 #include <thread>
 
+#include "base/detail/patience.hpp"
 #include "support/checks.hpp"
 #include "wait_world.hpp"
 
@@ -115,4 +116,17 @@ TEST_CASE(
         doctest::Contains("no disk"), TimeoutError);
   }
   wait_for_all();
+}
+
+TEST_CASE("a wait that is over at its deadline succeeds, even if the rank was slow to find out") {
+  WaitWorld world;
+  auto& patience = rankmesh::detail::patience_of_tests();
+  const auto before = patience;
+  patience.verdict = patience.answer = {};
+  const Deadline deadline = WaitWorld::after(0.05);
+  int polls = 0;
+  const auto done = [&] { return deadline.passed() && ++polls > 1; };
+  const WaitPoint alone = WaitPoint::of({rank()}, "a wait of one rank", "one rank");
+  CHECK_NOTHROW(world.monitor.wait(done, alone, deadline));
+  patience = before;
 }

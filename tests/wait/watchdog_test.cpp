@@ -72,7 +72,7 @@ TEST_CASE("the watchdog reports a call that takes long, once, and at doubled int
   const Memory memory;
   const auto board = board_of(memory);
   NodeBoard peer = memory.board(Rank{5});
-  CHECK(peer.publish({.text = "dp.barrier, call 2", .point = 1}));
+  peer.publish(&peer, {.text = "dp.barrier, call 2", .point = 1}, true);
   Messages messages;
   const auto begin = Clock::now();
   {

@@ -113,7 +113,8 @@ class RANKMESH_API ExpertRoute {
 /// Rows have H elements (float32, float16, bfloat16 or float64). The number T of this rank's tokens
 /// may differ between ranks and may be 0. All functions except map() and reserve() are collective
 /// over the group. On host memory, they block, except the forms with _async. On device memory, all
-/// but route() are queued on the stream. Thread safety: the rules of the group apply.
+/// but route() are queued on the stream; all use the same memory for packed rows, so make them on
+/// one stream, or order the streams by events. Thread safety: the rules of the group apply.
 class RANKMESH_API ExpertDispatcher {
  public:
   /// Creates a dispatcher. Collective over the group; blocks. Cost: one all-reduce of 32 bytes,

@@ -331,7 +331,8 @@ class RANKMESH_API Mesh : public MeshNearMisses {
   /// @return whether a rank has called request_stop(). The result is the same on every rank.
   /// @throws LostRanks if ranks are lost. The step may then be committed or not: see
   /// LostRanks::step().
-  /// @throws MismatchError if ranks commit different steps at once.
+  /// @throws MismatchError if ranks commit different steps at once. Further commits then throw a
+  /// UsageError, because nobody knows what all ranks have completed.
   /// @throws TimeoutError if some ranks do not commit within MeshOptions::timeout.
   bool commit(std::int64_t step);
   /// Asks all ranks to stop: from the next commit() of this rank on, commit() returns true on every

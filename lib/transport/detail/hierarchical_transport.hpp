@@ -37,8 +37,11 @@ class RANKMESH_API HierarchicalTransport final : public RoutedTransport {
   /// @param comm   The communicator of the group. It must outlive this object.
   /// @param guard  Numbers the calls of the group, and with the option `check` compares each call
   ///               before it is carried out. It must outlive this object.
+  /// @param uses_copies  Whether operations use copies of the caller's buffers, because ranks may
+  /// be
+  ///                     lost; see StagedCall.
   HierarchicalTransport(mpi::CommunicatorView comm, Nodes nodes, detail::NoteGuard& guard,
-                        levels::Sizes sizes = {});
+                        bool uses_copies, levels::Sizes sizes = {});
 
   [[nodiscard]] std::string_view name() const override { return "hierarchical"; }
   [[nodiscard]] record::Carrier carrier() const override { return record::Carrier::hierarchical; }
@@ -64,6 +67,7 @@ class RANKMESH_API HierarchicalTransport final : public RoutedTransport {
 
   mpi::CommunicatorView comm_;
   detail::NoteGuard& guard_;
+  const bool uses_copies_;
   std::unique_ptr<ShmTransport> inside_;
   std::shared_ptr<levels::Setting> setting_;
   std::deque<std::shared_ptr<Issued>> queue_;

@@ -20,10 +20,13 @@ Range segment_of(const Chunk& chunk, int node, std::int64_t count) {
                        static_cast<std::size_t>(node), count, chunk.type());
 }
 
-// The bytes between the segments that a carrier receives from the other nodes.
+// The bytes between the segments that a carrier receives from the other nodes. Elements stay
+// aligned.
 std::size_t stride_of(const Chunk& chunk) {
   if (takes_one_round(chunk)) return chunk.bytes(chunk.part);
-  return chunk.bytes(chunk.part) / static_cast<std::size_t>(chunk.shape->node_count()) + 128;
+  constexpr std::size_t line = 64;
+  const auto nodes = static_cast<std::size_t>(chunk.shape->node_count());
+  return (chunk.bytes(chunk.part) / nodes / line + 3) * line;
 }
 
 void prepare_all_reduce(Chunk& chunk) {

@@ -164,4 +164,18 @@ class ControlPlane {
   mpi::CommunicatorView comm_;
 };
 
+/// Sets ControlPlane::at_look, as long as this exists.
+class AtLook {
+ public:
+  AtLook(ControlPlane& control, std::function<void()> look) : control_{control} {
+    control_.at_look = std::move(look);
+  }
+  ~AtLook() { control_.at_look = nullptr; }
+  AtLook(const AtLook&) = delete;
+  AtLook& operator=(const AtLook&) = delete;
+
+ private:
+  ControlPlane& control_;
+};
+
 }  // namespace rankmesh::detail

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -39,8 +40,8 @@ class LongWait {
   struct Inquiry {
     std::uint64_t number = 0;
     Deadline grace;
-    std::vector<int> silent;  ///< Members that have not answered.
-    std::vector<StatusOfRank> answers;
+    std::set<int> silent;  ///< Members that have not answered.
+    std::map<int, RankStatus> answers;
   };
   /// The other members.
   struct Members {
@@ -88,7 +89,7 @@ class LongWait {
   std::optional<Deadlock> deadlock_;
   double next_stall_ = 0;
   std::optional<Deadline> stall_inquiry_;  ///< While members are asked for a stall report.
-  std::vector<StatusOfRank> noted_;        ///< When the end of the wait was clear.
+  std::map<int, RankStatus> noted_;        ///< When the end of the wait was clear.
   mutable std::map<std::int64_t, ProcessState> launched_;  ///< See states_of_launched().
   std::string diagnosis_;                                  ///< See diagnose_node().
   std::optional<Deadline> first_end_;                      ///< The wait does not fail before it.

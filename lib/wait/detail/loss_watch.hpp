@@ -118,6 +118,9 @@ class RANKMESH_API LossWatch : public std::enable_shared_from_this<LossWatch> {
   void begin_commit(std::int64_t step);
   /// Throws a MismatchError if another rank of this node passes another step to the same commit.
   void require_same_step(std::int64_t step) const;
+  /// The ranks have committed different steps. No commit can say any more what all have completed,
+  /// so all further ones throw.
+  void end_commits() { have_ended_commits_ = true; }
   /// Publishes that this rank has completed a step. Returns false if ranks are lost.
   bool commit(std::int64_t step);
   /// Asks all ranks to stop, from the next commit of this process on. A signal handler may call it.
@@ -196,6 +199,7 @@ class RANKMESH_API LossWatch : public std::enable_shared_from_this<LossWatch> {
   const std::int64_t exclude_after_;
   const std::unique_ptr<LossLink> link_;
   std::uint64_t commits_ = 0;  // of this rank, in this mesh
+  bool have_ended_commits_ = false;
   std::atomic<bool> has_left_{false};
   std::atomic<std::uint64_t> noticed_{0};  // the last round that this process has seen
   std::atomic<std::int64_t> next_look_{0};

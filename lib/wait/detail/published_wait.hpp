@@ -32,7 +32,6 @@ class PublishedWait {
 
  private:
   NodeBoard* own_;
-  std::vector<const NodeBoard*> boards_;  // on which no other wait is published
   bool has_needs_ = false;
 };
 
