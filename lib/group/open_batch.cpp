@@ -27,12 +27,14 @@ class FirstFailure {
       if (failure_ == nullptr) {
         failure_ = std::current_exception();
         message_ = error.message();
+        is_of_loss_ = dynamic_cast<const LostRanks*>(&error) != nullptr;
       }
       return false;
     }
   }
   [[nodiscard]] bool happened() const { return failure_ != nullptr; }
   [[nodiscard]] const std::string& message() const { return message_; }
+  [[nodiscard]] bool is_of_loss() const { return is_of_loss_; }  // every member finds it
   void rethrow() const {
     if (failure_ != nullptr) std::rethrow_exception(failure_);
   }
@@ -40,6 +42,7 @@ class FirstFailure {
  private:
   std::exception_ptr failure_;
   std::string message_;
+  bool is_of_loss_ = false;
 };
 
 // Compares the calls on device memory with the calls of the other members. All comparisons are
@@ -51,6 +54,16 @@ void compare(const std::vector<DeferredCall>& calls) {
     if (call.operation() == nullptr)
       comparisons.emplace_back(&call.dispatcher(), call.dispatcher().start_comparison(call.call()));
   for (const auto& [dispatcher, comparison] : comparisons) dispatcher->finish(comparison);
+}
+
+// Members of the group may have issued the call, which this rank has not, and would match it with a
+// later one.
+void break_group(const DeferredCall& call, const FirstFailure& failure) {
+  Connection& connection = call.dispatcher().connection();
+  if (failure.is_of_loss() || !connection.is_usable()) return;
+  connection.mark_broken(Error{fmt::format(
+      "a batch did not issue {}, because another call of it failed: {}",
+      to_string(describe_completely(call.call()), call.dispatcher().name()), failure.message())});
 }
 
 // Issues the device calls of a batch, which are sorted by priority. Inside a group, NCCL may issue
@@ -158,8 +171,9 @@ void OpenBatch::issue(std::vector<DeferredCall> calls, const Deadline& deadline)
   failure.guard([&] { compare(calls); });
   IssuedTogether together{device_.get(), deadline};
   const Connection* failed = nullptr;
+  std::vector<const DeferredCall*> left_out;  // of groups other than that of the call that failed
   for (const DeferredCall& call : calls) {
-    Connection& connection = call.dispatcher().connection();
+    const Connection& connection = call.dispatcher().connection();
     const auto issue_one = [&] {
       if (call.operation() == nullptr)
         together.issue(call);
@@ -171,15 +185,12 @@ void OpenBatch::issue(std::vector<DeferredCall> calls, const Deadline& deadline)
       failed = &connection;
     }
     if (call.operation() != nullptr) call.operation()->failure = failure.message();
-    // Members of another group may have issued this call, and would match it with a later one.
-    if (&connection != failed && connection.size() > 1)
-      connection.mark_broken(
-          Error{fmt::format("a batch did not issue {}, because another call of it failed: {}",
-                            to_string(describe_completely(call.call()), call.dispatcher().name()),
-                            failure.message())});
+    if (&connection != failed && connection.size() > 1) left_out.push_back(&call);
   }
   // Even after a failure above, this thread is inside NCCL's group and must leave it.
   failure.guard([&] { together.end(); });
+  for (const DeferredCall* const call : left_out)
+    failure.guard([&] { break_group(*call, failure); });
   failure.rethrow();
 }
 

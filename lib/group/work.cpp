@@ -3,6 +3,7 @@
 
 #include "detail/mesh_runtime.hpp"
 #include "rankmesh/base/error.hpp"
+#include "transport/detail/call_errors.hpp"
 
 namespace rankmesh {
 
@@ -21,13 +22,18 @@ bool test_and_tell(detail::MeshRuntime& runtime, detail::AsyncOperation& operati
   runtime.in_flight.continue_in_this_thread();
   try {
     return runtime.in_flight.test(operation);
+  } catch (const detail::FailedReduction& error) {
+    runtime.control->monitor.give_up(operation.point(), error.message());
+    throw;
+  } catch (const UsageError&) {
+    throw;  // the operation is complete, or has failed before
   } catch (const MismatchError&) {
     throw;  // the other members find it themselves
   } catch (const LostRanks&) {
     throw;
   } catch (const Error& error) {
-    if (!operation.is_on_device && !operation.connection->is_usable())
-      runtime.control->monitor.give_up(operation.point(), error.message());
+    runtime.throw_if_result_of_loss(error);
+    if (!operation.is_on_device) runtime.control->monitor.give_up(operation.point(), error);
     throw;
   }
 }

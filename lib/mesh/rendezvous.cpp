@@ -40,6 +40,8 @@ struct NoteHeader {
   NoteMeaning kind = NoteMeaning::arrived;
   std::uint64_t epoch = 0;
   SegmentAnnouncement memory{};
+  // MPI may give a later mesh the communicator of this one, with notes that nobody has received.
+  std::uint64_t mesh = 0;
 };
 // Two sizes of notes: one for what every member sends, one for what is rare.
 template <std::size_t bytes>
@@ -50,19 +52,19 @@ struct RendezvousNote {
 using ShortNote = RendezvousNote<320>;
 using LongNote = RendezvousNote<2048>;
 
-template <class AnyNote>
-void send_note(const mpi::CommunicatorView& comm, int to, const NoteHeader& header,
-               const std::string& text) {
-  AnyNote note{header};
-  std::memcpy(note.text, text.data(), std::min(text.size(), sizeof note.text - 1));
-  send_and_forget(comm, to, note_tag, note);
-}
-
 // Two members that wait for each other may be about to stop: one of them has given up, and the
 // note that says so is on its way. So a conflict has to last before it counts. The lowest rank that
 // knows of the conflict is the first to report it, so that all members get one text.
 Deadline::Duration patience_of(bool is_lowest) {
   return is_lowest ? patience().conflict_of_lowest : patience().conflict_of_others;
+}
+
+template <class AnyNote>
+void send_note(const auto& attempt, int to, NoteHeader header, const std::string& text) {
+  header.mesh = attempt.mesh;
+  AnyNote note{header};
+  std::memcpy(note.text, text.data(), std::min(text.size(), sizeof note.text - 1));
+  send_and_forget(attempt.comm, to, note_tag, note);
 }
 
 constexpr const char* lists_hint =
@@ -112,7 +114,7 @@ void Rendezvous::receive_notes(const Attempt& attempt) {
           "MPI_Recv");
     const NoteHeader& header = note.header;
     const Key key{header.list, header.count};
-    if (key.second < uses_[key.first]) continue;
+    if (header.mesh != attempt.mesh || key.second < uses_[key.first]) continue;
     switch (header.kind) {
       case NoteMeaning::arrived:
         arrived_[key][from] = {note.text, header.epoch};
@@ -230,7 +232,7 @@ void Rendezvous::fail(const Attempt& attempt) {
     return arrived_[entry.second][entry.first].epoch >= finding.epoch;
   });
   const auto tell = [&](int member, const Key& key, NoteMeaning kind) {
-    send_note<LongNote>(attempt.comm, member, {key.first, key.second, kind, finding.epoch},
+    send_note<LongNote>(attempt, member, {key.first, key.second, kind, finding.epoch},
                         finding.text);
   };
   for (const auto& [member, key] : conflicting)
@@ -252,13 +254,11 @@ Rendezvous::MetMembers Rendezvous::join(ControlPlane& control, const std::vector
                                         const SegmentAnnouncement& memory) {
   const mpi::CommunicatorView& comm = control.comm();
   const std::string kind = activity.substr(0, activity.find(' '));
-  // MPI may give a later mesh the communicator of this one, with messages that nobody has received.
-  const std::uint64_t list =
-      hash_bytes(fmt::format("{} {} {}", control.key_of_mesh, kind, fmt::join(members, ","))).low;
+  const std::uint64_t list = hash_bytes(fmt::format("{} {}", kind, fmt::join(members, ","))).low;
   const Deadline deadline = control.deadline();
-  Attempt attempt{comm, control.names, members, call, {list, uses_[list]}};
+  Attempt attempt{comm, control.names, members, call, control.key_of_mesh, {list, uses_[list]}};
   const auto tell = [&](int member, NoteMeaning what) {
-    send_note<ShortNote>(comm, member, {list, attempt.key.second, what, epoch_, memory}, call);
+    send_note<ShortNote>(attempt, member, {list, attempt.key.second, what, epoch_, memory}, call);
   };
   const auto tell_others = [&](NoteMeaning what) {
     for (const int member : members)
@@ -294,7 +294,7 @@ Rendezvous::MetMembers Rendezvous::join(ControlPlane& control, const std::vector
       ++failures_[attempt.key];
       for (const int member : members)
         if (member != comm.rank())
-          send_note<LongNote>(comm, member,
+          send_note<LongNote>(attempt, member,
                               {list, attempt.key.second, NoteMeaning::withdrawn, attempt.number},
                               error.message());
       throw;

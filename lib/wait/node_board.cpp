@@ -176,19 +176,29 @@ std::optional<std::size_t> NodeBoard::index_of(const ProcessIdentity& process) c
 
 void NodeBoard::publish(const void* waiter, const record::Wait& wait, bool is_of_mesh) {
   const std::lock_guard lock{mutex_};
-  if (waiter_ != nullptr && (is_of_mesh_ || !is_of_mesh)) return;
-  waiter_ = waiter;
-  is_of_mesh_ = is_of_mesh;
-  own_.wait.write(wait.point, now(), wait.text);
-  if (recorder_ != nullptr) recorder_->publish(wait);
+  std::optional<Published>& kept = is_of_mesh ? here_ : elsewhere_;
+  if (kept) return;
+  kept = {waiter, wait};
+  if (is_of_mesh || !here_) show(wait);
 }
 
 void NodeBoard::end_wait(const void* waiter) {
   const std::lock_guard lock{mutex_};
-  if (waiter_ != waiter) return;
-  waiter_ = nullptr;
+  const auto end = [&](std::optional<Published>& kept) {
+    const bool ends = kept && kept->waiter == waiter;
+    if (ends) kept.reset();
+    return ends;
+  };
+  const bool was_shown = end(here_) || (end(elsewhere_) && !here_);
+  if (!was_shown) return;
+  if (elsewhere_) return show(elsewhere_->wait);
   own_.wait.clear();
   if (recorder_ != nullptr) recorder_->end_wait();
+}
+
+void NodeBoard::show(const record::Wait& wait) {
+  own_.wait.write(wait.point, now(), wait.text);
+  if (recorder_ != nullptr) recorder_->publish(wait);
 }
 
 void NodeBoard::leave(Presence how, const std::string& reason) {

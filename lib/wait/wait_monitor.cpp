@@ -217,12 +217,7 @@ void WaitMonitor::wait(const std::function<bool()>& done, const WaitPoint& point
     } catch (const Error& error) {
       if (state_->control != nullptr) state_->control->throw_if_result_of_loss(error);
       long_wait.throw_deadlock();  // the other error is a result of it
-      // The members of a group in shared memory also learn there whom one of them has missed.
-      const auto* const timeout = dynamic_cast<const TimeoutError*>(&error);
-      const bool is_of_peer = dynamic_cast<const PeerError*>(&error) != nullptr;
-      tell_reason(*state_, point,
-                  is_of_peer ? detail::first_cause(error.message()) : error.message(),
-                  timeout == nullptr ? std::vector<Rank>{} : timeout->missing());
+      give_up(point, error);
       throw;
     } catch (...) {
       give_up(point, detail::current_reasons().message);
@@ -242,6 +237,14 @@ void WaitMonitor::wait(const std::function<bool()>& done, const WaitPoint& point
 
 void WaitMonitor::give_up(const WaitPoint& point, const std::string& reason) {
   tell_reason(*state_, point, reason, {});
+}
+
+// The members of a group in shared memory also learn there whom one of them has missed.
+void WaitMonitor::give_up(const WaitPoint& point, const Error& error) {
+  const auto* const timeout = dynamic_cast<const TimeoutError*>(&error);
+  const bool is_of_peer = dynamic_cast<const PeerError*>(&error) != nullptr;
+  tell_reason(*state_, point, is_of_peer ? detail::first_cause(error.message()) : error.message(),
+              timeout == nullptr ? std::vector<Rank>{} : timeout->missing());
 }
 
 void WaitMonitor::leave(const std::string& reason) {

@@ -209,7 +209,7 @@ MPI_Comm communicator_of_program(MPI_Comm world, int self, const Arguments& argu
 bool is_committed(Mesh& mesh, std::int64_t step) {
   try {
     (void)mesh.commit(step);
-  } catch (const UsageError&) {
+  } catch (const Error&) {
     return false;
   }
   return true;

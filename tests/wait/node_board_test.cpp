@@ -87,6 +87,8 @@ TEST_CASE("a wait in this mesh is seen even if another thread waits in another m
   peer.publish(&elsewhere, {.text = "a queue (in another mesh)"}, false);
   CHECK(text() == "tp.all_reduce, call 7");
   peer.end_wait(&here);
+  CHECK(text() == "a queue (in another mesh)");
+  peer.end_wait(&elsewhere);
   CHECK(kind_of_peer(board) == Kind::outside);
 }
 

@@ -43,7 +43,9 @@ class RANKMESH_API NcclGroup {
   /// does not wait until the operations are complete.
   /// @throws nccl::NcclError if NCCL reports an error; TimeoutError if NCCL does not accept the
   /// operations in time. After either exception, the groups are broken, and operations that were
-  /// not issued yet are dropped.
+  /// not issued yet are dropped. If another exception says that an operation cannot be issued,
+  /// those after it are dropped, and their groups are broken, except the group of the operation
+  /// itself.
   void end();
 
  private:

@@ -71,6 +71,8 @@ class RANKMESH_API WaitMonitor {
   /// operation. A second call for the same point does nothing, unless this rank has waited at the
   /// point again.
   void give_up(const WaitPoint& point, const std::string& reason);
+  /// Does the same with the first cause of an error, as a wait does whose condition throws it.
+  void give_up(const WaitPoint& point, const Error& error);
   /// Throws a PeerError if another member has given up this point, or has sent a verdict on it.
   /// Local; it receives the messages that have arrived.
   void require_not_given_up(const WaitPoint& point);

@@ -61,7 +61,8 @@ class OpenBatch {
   [[nodiscard]] std::uint64_t calls_of(const Connection& connection) const;
   /// Issues the deferred calls, ordered by the places of their groups and then by the order of the
   /// calls. Device operations of groups with the same priority become one NCCL group. After a
-  /// failure, the remaining calls are not issued, and the failure is thrown.
+  /// failure, the remaining calls are not issued, other groups that have such calls are broken, and
+  /// the failure is thrown.
   void end(const Deadline& deadline);
   /// Issues calls on device memory of one group in an NCCL group of their own. No batch is open.
   void issue_together(std::vector<DeferredCall> calls, const Deadline& deadline);

@@ -75,6 +75,7 @@ class Rendezvous {
     const RankNames& names;
     const std::vector<int>& members;
     const std::string& call;
+    std::uint64_t mesh;  ///< ControlPlane::key_of_mesh.
     Key key;
     std::uint64_t number = 1;  ///< Of the attempts with this key.
     bool has_told_all = false;

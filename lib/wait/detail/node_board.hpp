@@ -46,13 +46,13 @@ class RANKMESH_API NodeBoard {
   NodeBoard(const NodeBoard&) = delete;
   NodeBoard& operator=(const NodeBoard&) = delete;
 
-  /// Publishes what this rank waits for, until end_wait() is called by the same waiter. A wait that
-  /// is already published stays, but one in another mesh gives way to one in this mesh: if several
-  /// threads wait, the members of this mesh have to see the latter.
-  /// @param waiter     Identifies the wait.
-  /// @param wait       Its point is the key of the wait point, or 0 if the ranks do not wait for
-  ///                   each other there. Its ranks are for the record alone, and empty for calls of
-  ///                   groups.
+  /// Publishes what this rank waits for, until end_wait() is called by the same waiter. If several
+  /// threads wait, the first wait in this mesh is published, and if there is none, the first one in
+  /// another mesh.
+  /// @param waiter      Identifies the wait.
+  /// @param wait        Its point is the key of the wait point, or 0 if the ranks do not wait for
+  ///                    each other there. Its ranks are for the record alone, and empty for calls
+  ///                    of groups.
   /// @param is_of_mesh  Whether it is a wait in this mesh.
   void publish(const void* waiter, const record::Wait& wait, bool is_of_mesh);
   void end_wait(const void* waiter);
@@ -138,9 +138,13 @@ class RANKMESH_API NodeBoard {
   std::uint64_t closes_ = 0;   // begun by this rank
   std::uint64_t balance_ = 0;  // in the last of them
   std::shared_ptr<Recorder> recorder_;
-  std::mutex mutex_;              // of the wait that is published
-  const void* waiter_ = nullptr;  // null if none is published
-  bool is_of_mesh_ = false;
+  struct Published {
+    const void* waiter;
+    record::Wait wait;
+  };
+  void show(const record::Wait& wait);
+  std::mutex mutex_;  // of the waits in this mesh and in others
+  std::optional<Published> here_, elsewhere_;
   mutable std::atomic<bool> is_diagnosed_{false};
   std::uint64_t watched_ = 0;  // the sequence that watch_call() has seen last
   std::int64_t watched_since_ = 0;
