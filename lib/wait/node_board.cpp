@@ -176,7 +176,7 @@ std::optional<std::size_t> NodeBoard::index_of(const ProcessIdentity& process) c
 
 void NodeBoard::publish(const void* waiter, const record::Wait& wait, bool is_of_mesh) {
   const std::lock_guard lock{mutex_};
-  std::optional<Published>& kept = is_of_mesh ? here_ : elsewhere_;
+  std::optional<ShownWait>& kept = is_of_mesh ? here_ : elsewhere_;
   if (kept) return;
   kept = {waiter, wait};
   if (is_of_mesh || !here_) show(wait);
@@ -184,7 +184,7 @@ void NodeBoard::publish(const void* waiter, const record::Wait& wait, bool is_of
 
 void NodeBoard::end_wait(const void* waiter) {
   const std::lock_guard lock{mutex_};
-  const auto end = [&](std::optional<Published>& kept) {
+  const auto end = [&](std::optional<ShownWait>& kept) {
     const bool ends = kept && kept->waiter == waiter;
     if (ends) kept.reset();
     return ends;

@@ -138,13 +138,13 @@ class RANKMESH_API NodeBoard {
   std::uint64_t closes_ = 0;   // begun by this rank
   std::uint64_t balance_ = 0;  // in the last of them
   std::shared_ptr<Recorder> recorder_;
-  struct Published {
+  struct ShownWait {
     const void* waiter;
     record::Wait wait;
   };
   void show(const record::Wait& wait);
   std::mutex mutex_;  // of the waits in this mesh and in others
-  std::optional<Published> here_, elsewhere_;
+  std::optional<ShownWait> here_, elsewhere_;
   mutable std::atomic<bool> is_diagnosed_{false};
   std::uint64_t watched_ = 0;  // the sequence that watch_call() has seen last
   std::int64_t watched_since_ = 0;
