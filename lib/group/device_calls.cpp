@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <exception>
+#include <vector>
+
+#include "rankmesh/base/error.hpp"
 
 namespace rankmesh::detail {
 namespace {
@@ -24,7 +27,7 @@ void DeviceCalls::follow(RecordedCall call, std::unique_ptr<Pending> end, Stream
   if (end == nullptr) return call.capture();
   const auto since = issued.connection != nullptr ? Clock::now() : Clock::time_point{};
   const std::lock_guard lock{mutex_};
-  if (calls_.size() == most_calls) calls_.pop_front();
+  if (calls_.size() == most_calls) make_room();
   calls_.push_back({std::move(call), std::move(end), stream.native(), std::move(issued), since});
   if (calls_.size() == 1) publish(&calls_.front());
   if (++since_look_ < calls_per_look) return;
@@ -56,6 +59,27 @@ bool DeviceCalls::forget_ended() noexcept {
   calls_.erase(calls_.begin(), calls_.begin() + static_cast<std::ptrdiff_t>(count));
   if (count > 0) publish(calls_.empty() ? nullptr : &calls_.front());
   return count > 0;
+}
+
+// The oldest call that has not ended stays, because other calls and other ranks may wait for it.
+// The calls of one stream end in order.
+void DeviceCalls::make_room() {
+  std::vector<const void*> busy;  // streams
+  std::erase_if(calls_, [&](Followed& followed) {
+    if (std::ranges::find(busy, followed.stream) != busy.end()) return false;
+    try {
+      if (!followed.test()) {
+        busy.push_back(followed.stream);
+        return false;
+      }
+      followed.call.end();
+    } catch (const Error&) {
+      // Destroying the call records the failure.
+    }
+    return true;
+  });
+  if (calls_.size() == most_calls) calls_.erase(calls_.begin() + 1);
+  publish(calls_.empty() ? nullptr : &calls_.front());
 }
 
 void DeviceCalls::clear() noexcept {

@@ -63,6 +63,7 @@ void NcclTransport::issue_along_axis(const Call& call) {
   const bool has_whole = !has_root(call.operation) || call.root.value() == rank_;
   Call plain = call;
   plain.rows = 1;
+  plain.original = &call;
   if (!has_whole) return issue(plain);
 
   const std::int64_t block = of_out ? call.in.bytes() : call.out.bytes();

@@ -121,8 +121,10 @@ class NcclIssue {
   // With copy engines, NCCL reads the offset of the buffer at the root from the buffer that each
   // member passes (ncclCeGather and ncclCeScatter in src/ce_coll.cc). In rankmesh, members other
   // than the root need not pass this buffer, so these functions are called only with the option.
+  // Along an axis, the root passes other memory than the program.
   [[nodiscard]] bool gathers_as_one() const {
-    return comm_.prefers_copy_engines() && nccl_.Gather != nullptr && nccl_.Scatter != nullptr;
+    return comm_.prefers_copy_engines() && call_.original == nullptr && nccl_.Gather != nullptr &&
+           nccl_.Scatter != nullptr;
   }
 
   void gather(int root) {

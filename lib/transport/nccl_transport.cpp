@@ -32,18 +32,23 @@ class StreamPending final : public Pending {
   StreamPending(const StreamPending&) = delete;
   StreamPending& operator=(const StreamPending&) = delete;
   void order_before(StreamRef stream) override {
+    require_working();
     event_.make_wait(stream);
     if (own_work_ != 0) context_->note_order(stream_, own_work_);
   }
   bool test() override {
-    // Throws if NCCL has failed. In this case the event may never occur, or occur too early.
-    if (comm_ != nullptr) (void)comm_->is_ready();
+    require_working();
     const bool has_ended = event_.query();
     if (has_ended && own_work_ != 0) context_->note_order(stream_, own_work_);
     return has_ended;
   }
 
  private:
+  // Throws if NCCL has failed. In this case the event may never occur, or occur too early.
+  void require_working() const {
+    if (comm_ != nullptr) (void)comm_->is_ready();
+  }
+
   const nccl::Communicator* comm_;
   std::shared_ptr<NcclContext> context_;
   device::Event event_;
@@ -253,6 +258,7 @@ void NcclTransport::warm_up_collectives(float* scratch, std::int64_t bytes, Stre
 
 void LocalDeviceTransport::issue(const Call& call) {
   const LocalCopy copy = local_copy(call);
+  if (is_default(call.stream)) device::require_current(context_->claim.device());
   (void)device::is_captured(call.stream);
   if (copy.out.count == 0) return;
   device::check(

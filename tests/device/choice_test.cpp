@@ -137,11 +137,12 @@ TEST_CASE("a call while another device is current throws and changes nothing") {
   NEEDS_RANKS(2);
   SKIP_UNLESS(test_platform::is_double() && test_platform::has_16_devices(),
               "needs the CPU doubles of CUDA and NCCL, with 16 devices");
-  Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
+  Mesh mesh{MPI_COMM_WORLD, "dp=1,tp=auto", test_platform::options()};
   const device::DeviceBuffer<float> value{std::span<const float>{std::vector<float>{1}}};
   (void)cudaSetDevice((*mesh.device() + 1) % 16);
-  CHECK_THROWS_WITH_AS(mesh["tp"].all_reduce(value.span()),
-                       doctest::Contains("is current, but the mesh uses device"), UsageError);
+  for (const char* name : {"tp", "dp"})  // a group of one rank, too
+    CHECK_THROWS_WITH_AS(mesh[name].all_reduce(value.span()),
+                         doctest::Contains("is current, but the mesh uses device"), UsageError);
   (void)cudaSetDevice(*mesh.device());
   mesh["tp"].all_reduce(value.span());
   CHECK(value.download(StreamRef{}) == std::vector<float>{static_cast<float>(size())});

@@ -71,6 +71,7 @@ TEST_CASE("an operation that does not end on the device ends at its own limit, o
     CHECK_CONTAINS(warnings->all(), "all_reduce of 'tp' on rank ");
     CHECK_CONTAINS(warnings->all(), "missing: rank 1: all NCCL communicators of this rank");
     const auto says_who = doctest::Contains("not ended on the device within 1 s; missing: rank 1");
+    if (work) CHECK_THROWS_WITH_AS(work->wait(), says_who, TimeoutError);
     if (work) CHECK_THROWS_WITH_AS((void)work->test(), says_who, TimeoutError);
     CHECK_THROWS_WITH_AS(tp.all_reduce(value.span(), stream), says_who, Error);
     CHECK_THROWS_WITH_AS(group->all_reduce(value.span(), stream), says_who, TimeoutError);
@@ -81,6 +82,29 @@ TEST_CASE("an operation that does not end on the device ends at its own limit, o
     wait_for_all();
   }
   CHECK(test_platform::nccl().communicators == before);
+}
+
+TEST_CASE("an operation that does not end is not forgotten behind many that end") {
+  NEEDS_RANKS(2);
+  NEEDS_AT_MOST_RANKS(3);
+  const auto warnings = std::make_shared<Warnings>();
+  MeshOptions options = options_with(warnings, 30);
+  options.device_deadline = Deadline::Duration{1};
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
+  auto& tp = mesh["tp"];
+  const auto group = mesh.new_group(tp.ranks().to_vector(), "mine");
+  const Stream stream = Stream::create();
+  const auto value = on_device<float>({1}), other = on_device<float>({1});
+  std::optional<Work> stuck;
+  if (rank() != 1) stuck = tp.all_reduce_async(value.span(), stream);
+  for (int i = 0; i < 300; ++i) group->all_reduce(other.span(), stream);
+  const Deadline soon{Deadline::Duration{1 + more}};
+  while (warnings->all().empty() && !soon.passed())
+    std::this_thread::sleep_for(std::chrono::milliseconds{5});
+  CHECK_CONTAINS(warnings->all(), "all_reduce of 'tp' on rank ");
+  wait_for_all();
+  mesh.abort();
+  wait_for_all();
 }
 
 TEST_CASE("nobody is called missing in groups for which the board has no space") {

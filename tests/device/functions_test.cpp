@@ -57,6 +57,17 @@ TEST_CASE("all_to_all, gather and scatter are one call of NCCL where it has them
       CHECK(calls_since(before, fake_scatter) == (has_them && copy_engines ? 1 : 0));
       if (has_them && copy_engines) CHECK(calls_since(before, fake_send) == 0);
     }
+    // Along an axis, the root passes other memory than the program, so the members must not.
+    const Axis axis{{2, 2}, 1};
+    const DeviceBuffer<std::int16_t> columns{4 * n}, own{4};
+    const FakeNcclCounters before_axis = test_platform::nccl();
+    tp.gather(own.span(), columns.span(), axis, 0);
+    tp.scatter(columns.span(), own.span(), axis, 0);
+    (void)own.download(StreamRef{});
+    if (test_platform::is_double()) {
+      CHECK(calls_since(before_axis, fake_gather) == 0);
+      CHECK(calls_since(before_axis, fake_scatter) == 0);
+    }
     mesh.close();
   }
 }

@@ -67,6 +67,7 @@ class DeviceCalls {
   void publish(const Followed* oldest);
   [[nodiscard]] std::size_t ended();
   bool forget_ended() noexcept;
+  void make_room();
 
   std::mutex mutex_;  // of the calls
   std::deque<Followed> calls_;
