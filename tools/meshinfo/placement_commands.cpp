@@ -125,10 +125,14 @@ int emit(const EmitOptions& options, Job& job) {
   const Machine machine = options.machine.require(world, open->live());
   std::vector<std::int64_t> slots(static_cast<std::size_t>(world));
   std::iota(slots.begin(), slots.end(), 0);
-  if (!options.today)
-    slots = arrange(open->plan, machine, options.traffic.traffic(open->plan),
-                    {.kept_in_nodes = options.traffic.kept})
-                .best.slots;
+  std::vector<FamilyTraffic> traffic;
+  if (!options.today) {
+    traffic = options.traffic.traffic(open->plan);
+    slots =
+        arrange(open->plan, machine, traffic, {.kept_in_nodes = options.traffic.kept}).best.slots;
+  }
+  if (format == EmitFormat::mesh_order)
+    slots = slots_in_mesh_order(options.mesh.spec(), traffic, slots);
   const std::string file = rankmesh::emit(format, machine, slots);
   if (names_hosts(format) && machine.levels()[machine.node_level()].names.empty())
     std::fputs(
