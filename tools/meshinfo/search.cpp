@@ -85,7 +85,7 @@ Machine machine_of(const SearchArguments& options, const MachineArguments& machi
   if (!used.numbers.ranks_per_node && !has_hosts) used.numbers.ranks_per_node = device.per_node;
   if (!options.devices && !has_hosts)
     throw UsageError{"the number of devices is not given", "give --devices N, or a file of hosts"};
-  if (!options.devices) return *used.machine(0);
+  if (!options.devices) return *used.machine(std::nullopt);
   if (*options.devices < 1)
     throw UsageError{"--devices must be 1 or more", "give the number of devices"};
   return *used.machine(*options.devices);
