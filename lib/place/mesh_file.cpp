@@ -129,6 +129,7 @@ std::string to_toml(const MeshSpec& spec) {
   }
   for (const MeshSpec::FamilyOptions& entry : spec.options())
     text += fmt::format("\n{}\n{}", header(entry.name, grids), options_as_toml(entry.options));
+  if (!spec.settings().empty()) text += "\n" + spec.settings();
   return text.starts_with('\n') ? text.substr(1) : text;
 }
 
