@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The TOML form of a mesh: docs/mesh-file.md.
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <sstream>
 #include <type_traits>
 
@@ -58,7 +60,7 @@ std::string_view trimmed(std::string_view text) {
 std::string read_file(const std::string& path) {
   auto text = detail::read_file(path);
   if (!text)
-    throw SpecError{fmt::format("cannot read the mesh file '{}'", path),
+    throw SpecError{fmt::format("cannot read the mesh file '{}': {}", path, std::strerror(errno)),
                     "check the path and its permissions on every node"};
   return *std::move(text);
 }
