@@ -241,7 +241,7 @@ void add_emit(CLI::App& app, Program& program) {
 void add_shrink(CLI::App& app, Program& program) {
   auto [command, options] = add_command<ShrinkOptions>(
       app, program, "shrink",
-      "what remains of a mesh if ranks are lost; exit status 1 if this is fatal", shrink);
+      "what remains of a mesh if ranks are lost; exit status 1 if it cannot continue", shrink);
   options.mesh.add_to(command);
   add_word(command, "--lost", options.lost, "RANKS", "the lost ranks, for example 5,19 or 8-15")
       ->required();
