@@ -17,10 +17,6 @@ struct Aligned {
   alignas(16) std::byte bytes[converted_at_once * sizeof(double)];
 };
 
-bool is_float(DataType type) {
-  return is_narrow_float(type) || type == DataType::float32 || type == DataType::float64;
-}
-
 void to_floats(DataType type, const Aligned& from, std::span<float> to) {
   if (is_narrow_float(type)) return widen(type, from.bytes, to);
   if (type == DataType::float32) {
@@ -65,10 +61,6 @@ void for_each_converted(DataType to, const std::byte* from, DataType from_type, 
 }
 
 }  // namespace
-
-bool is_convertible(DataType from, DataType to) {
-  return from == to || (is_float(from) && is_float(to));
-}
 
 void store_elements(std::byte* to, DataType to_type, const std::byte* from, DataType from_type,
                     std::int64_t count) {

@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 
 #include "base/detail/overlap.hpp"
-#include "detail/element_runs.hpp"
 #include "rankmesh/base/error.hpp"
+#include "transfer/detail/plan_data.hpp"
 
 namespace rankmesh::exchange::detail {
 namespace {
@@ -91,9 +91,7 @@ TensorKind::TensorKind(const TensorTransfer& transfer, Rank rank)
     source.count += transfer.copy->local_count(rank);
     source.shape = {source.count};
   }
-  if (!is_convertible(source.type, target.type))
-    throw UsageError{fmt::format("{} cannot become {}", name_of(transfer), to_string(target.type)),
-                     "convert floats to floats; elements of other types keep their type"};
+  rankmesh::detail::check_types(transfer);
 }
 
 void TensorKind::check_source(const TensorTransfer& transfer, const TensorSource& given,

@@ -260,7 +260,7 @@ RankInGroup MeshPlan::leader(std::size_t family, std::int64_t group) const {
 std::int64_t MeshPlan::unique_ids(std::size_t family, std::int64_t ranks) const {
   const GroupOptions& wanted = options_[family];
   if (!wanted.split_from.empty()) return 0;
-  return wanted.ranks_per_id == 0 ? 1 : (ranks + wanted.ranks_per_id - 1) / wanted.ranks_per_id;
+  return wanted.ranks_per_id == 0 ? 1 : (ranks - 1) / wanted.ranks_per_id + 1;
 }
 
 BatchPlace MeshPlan::batch_place(std::size_t family) const {

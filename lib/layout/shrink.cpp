@@ -16,6 +16,18 @@ namespace {
 
 using detail::Parts;
 
+void check_size(const MeshPlan& plan, std::int64_t spares) {
+  constexpr std::int64_t most_ranks = std::int64_t{1} << 20;  // as of arrange()
+  if (spares < 0 || spares > most_ranks)
+    throw UsageError{
+        fmt::format("the number of spare ranks must be from 0 to {}, got {}", most_ranks, spares),
+        "give the number of ranks that wait for a loss"};
+  if (plan.world_size() > most_ranks)
+    throw UsageError{fmt::format("a mesh of {} ranks is too large to be shrunk; the limit is {}",
+                                 plan.world_size(), most_ranks),
+                     "shrink a smaller mesh with the same dimensions"};
+}
+
 std::vector<bool> lost_ranks(std::int64_t ranks, std::span<const Rank> lost) {
   std::vector<bool> is_lost(static_cast<std::size_t>(ranks));
   for (const Rank rank : lost) {
@@ -155,6 +167,7 @@ std::string_view to_string(ShrinkPolicy policy) {
 Shrunk shrink(const MeshPlan& plan, std::span<const Rank> lost, ShrinkPolicy policy,
               std::int64_t spares) {
   const bool takes_spares = policy == ShrinkPolicy::spare;
+  check_size(plan, spares);
   const std::vector<bool> is_lost =
       lost_ranks(plan.world_size() + (takes_spares ? spares : 0), lost);
   const Parts parts = detail::parts_of(plan);

@@ -114,6 +114,15 @@ class HostlistReader {
 
 constexpr std::string_view hostfile_hint = "write `node1 slots=8` (Open MPI) or `node1:8` (MPICH)";
 
+// Stores the number of slots of a host, which may be given twice.
+void set_slots(std::int64_t& slots, std::int64_t number, std::string_view origin,
+               std::int64_t line) {
+  if (slots > 0 && slots != number)
+    refuse(origin, line, fmt::format("a host cannot have both {} and {} slots", slots, number),
+           "give the number of its slots once");
+  slots = number;
+}
+
 // The number of slots of `slots=4`, also with blanks around the equals sign; 0 if there is none.
 std::int64_t slots_in(std::string_view options, std::string_view origin, std::int64_t line) {
   std::int64_t slots = 0;
@@ -128,7 +137,8 @@ std::int64_t slots_in(std::string_view options, std::string_view origin, std::in
     if (value.empty())
       refuse(origin, line, fmt::format("'{:.40}' after a host has no value", key), hostfile_hint);
     if (key == "slots" || key == "cpu" || key == "count")
-      slots = number_in(value, "the number of slots", 1, most_listed_slots, origin, line);
+      set_slots(slots, number_in(value, "the number of slots", 1, most_listed_slots, origin, line),
+                origin, line);
     else if (key != "max_slots" && key != "max-slots" && key != "user" && key != "ifname" &&
              key != "binding" && key != "map" && key != "port")
       refuse(origin, line, fmt::format("unknown option '{:.40}' after a host", key), hostfile_hint);
@@ -195,9 +205,12 @@ Hosts read_hostfile(std::string_view text, std::string_view origin) {
       refuse(origin, line.number, fmt::format("'{:.40}' is not a host", name), hostfile_hint);
     if (const std::size_t at = name.find('@'); at != name.npos) name.remove_prefix(at + 1);
     std::int64_t slots = slots_in(options, origin, line.number);
-    if (const std::size_t colon = name.rfind(':'); colon != name.npos) {
-      slots = number_in(name.substr(colon + 1), "the number after a host", 1, most_listed_slots,
-                        origin, line.number);
+    // An IPv6 address has several colons, and no number after them.
+    if (const std::size_t colon = name.find(':'); colon != name.npos && colon == name.rfind(':')) {
+      set_slots(slots,
+                number_in(name.substr(colon + 1), "the number after a host", 1, most_listed_slots,
+                          origin, line.number),
+                origin, line.number);
       name = name.substr(0, colon);
     }
     for (std::string& host : read_hostlist(name, origin, line.number)) {

@@ -96,6 +96,8 @@ void MachineReader::read(std::string_view text, std::string_view origin, Machine
     throw SpecError{fmt::format("{}: the text has more than {} characters", origin,
                                 detail::most_machine_characters),
                     "check that this is the intended file"};
+  constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
+  if (text.starts_with(byte_order_mark)) text.remove_prefix(byte_order_mark.size());
   if (format == MachineFormat::automatic) format = format_of(text);
   const FormatReader& description = formats.at(static_cast<std::size_t>(format) - 1);
   if (description.hosts != nullptr)

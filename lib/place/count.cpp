@@ -46,11 +46,7 @@ class Counter {
   PlanCounts run() {
     counts_.world_size = plan_.world_size();
     counts_.names = std::ssize(families_);
-    for (std::size_t f = 0; f < families_.size(); ++f) {
-      add_sizes(families_[f]);
-      counts_.splits += plan_.needs_creation(f) ? 1 : 0;
-      if (plan_.has_communicators(f)) counts_.splits += duplicates(families_[f]);
-    }
+    for (const Known& known : families_) add_sizes(known);
     // Partitions come first, because they need no enumeration; overlapping families come last,
     // because their groups are compared with all others but have no communicators.
     for (const Known& known : families_)
@@ -118,6 +114,7 @@ class Counter {
 
   void add_communicators(const Known& known, std::int64_t number, std::int64_t ranks) {
     counts_.communicators = sum(counts_.communicators, number);
+    counts_.creations = sum(counts_.creations, product(number, ranks));
     counts_.unique_ids =
         sum(counts_.unique_ids, product(number, plan_.unique_ids(known.index, ranks)));
   }

@@ -36,14 +36,15 @@ struct PlanCounts {
   /// communicator per group. Equal groups of two families have separate communicators if the
   /// options of the families differ (GroupOptions::can_share).
   std::int64_t communicators = 0;
-  /// The number of MPI calls with which a rank that is in a group of every family creates its
-  /// communicators. Only the members of a group take part in its creation.
-  std::int64_t splits = 0;
+  /// The number of MPI calls with which all ranks together create their communicators. Each member
+  /// of a group makes one call for each communicator of the group, and no other rank takes part.
+  std::int64_t creations = 0;
   /// The total number of NCCL unique IDs that the ranks create. A communicator that is split from
   /// another communicator needs no ID. Every other communicator needs at least one ID.
   std::int64_t unique_ids = 0;
-  PerRank groups_per_rank;         ///< The number of groups that a rank is in.
-  PerRank communicators_per_rank;  ///< The number of communicators that a rank needs.
+  PerRank groups_per_rank;  ///< The number of groups that a rank is in.
+  /// The number of communicators that a rank needs, and creates by one call each.
+  PerRank communicators_per_rank;
 
   /// Returns the number of broadcasts of unique IDs. Each ID is broadcast once within its group.
   [[nodiscard]] std::int64_t broadcasts() const { return unique_ids; }

@@ -143,7 +143,8 @@ constexpr std::array<LaunchFile, 9> launch_files{{
     {"torchrun", torchrun_commands, true,
      "on each host, run the host's command in {0}, followed by PROGRAM"},
     {"cuda-devices", cuda_devices, false, "start each rank with its line of {0}"},
-    {"mesh-order", mesh_order, false, "add the line of {0} to the mesh file"},
+    {"mesh-order", mesh_order, false,
+     "put the line of {0} into the mesh file, in place of its rank_order if it has one"},
 }};
 
 }  // namespace
@@ -163,6 +164,29 @@ std::vector<std::string> emit_format_names() {
 std::string emit(EmitFormat format, const Machine& machine, std::span<const std::int64_t> slots) {
   (void)ranks_of(machine, slots);  // checks the slots
   return launch_files.at(static_cast<std::size_t>(format)).file(machine, slots);
+}
+
+std::vector<std::int64_t> slots_in_mesh_order(const MeshSpec& spec,
+                                              std::span<const FamilyTraffic> traffic,
+                                              std::span<const std::int64_t> slots) {
+  constexpr const char* hint =
+      "use a format for the launcher, such as openmpi-seq, which changes no mesh file";
+  const MeshSpec::Grid& grid = spec.grids().front();
+  if (!grid.name.empty())
+    throw UsageError{"a mesh file with grids cannot have the line rank_order", hint};
+  if (grid.rank_offset != 0)
+    throw UsageError{"a mesh file with rank_offset cannot have the line rank_order", hint};
+  for (const MeshSpec::Lists& lists : spec.lists())
+    if (std::ranges::any_of(
+            traffic, [&](const FamilyTraffic& t) { return t.name == lists.name && t.bytes > 0; }))
+      throw UsageError{fmt::format("the line rank_order does not move the groups of '{}', which "
+                                   "the mesh file lists by their ranks",
+                                   lists.name),
+                       hint};
+  if (!grid.ranks) return {slots.begin(), slots.end()};
+  std::vector<std::int64_t> result;
+  for (const Rank rank : *grid.ranks) result.push_back(slots[rank.to_size()]);
+  return result;
 }
 
 bool names_hosts(EmitFormat format) {

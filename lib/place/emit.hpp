@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "rankmesh/machine/machine.hpp"
+#include "rankmesh/place/traffic.hpp"
+#include "rankmesh/spec/mesh_spec.hpp"
 
 namespace rankmesh {
 
@@ -35,11 +37,21 @@ enum class EmitFormat : std::uint8_t {
 /// Returns the contents of the file. With all formats except `mesh_order`, the launcher starts each
 /// rank in its slot. With `mesh_order`, the launcher starts the processes as before, and each
 /// process takes the place in the mesh that is assigned to its slot.
-/// @param slots  the slot of each rank (Arrangement::slots).
+/// @param slots  the slot of each rank (Arrangement::slots), for `mesh_order` those of
+/// slots_in_mesh_order().
 /// @throws UsageError if a slot is repeated or does not exist, if the format lists GPUs and the
 /// machine has none, or if the format is `torchrun` and the ranks of a node are not consecutive.
 [[nodiscard]] std::string emit(EmitFormat format, const Machine& machine,
                                std::span<const std::int64_t> slots);
+
+/// Returns the slots of the ranks in the order of the mesh, as emit() needs them for `mesh_order`:
+/// the line replaces the `rank_order` that the mesh file has.
+/// @param traffic  what the slots were chosen for; empty for the present order.
+/// @throws UsageError if no line `rank_order` puts the groups that send into these slots, because
+/// the file gives their ranks in another way.
+[[nodiscard]] std::vector<std::int64_t> slots_in_mesh_order(const MeshSpec& spec,
+                                                            std::span<const FamilyTraffic> traffic,
+                                                            std::span<const std::int64_t> slots);
 
 /// Returns whether the file names hosts.
 [[nodiscard]] bool names_hosts(EmitFormat format);

@@ -98,13 +98,14 @@ std::string options_as_toml(const GroupOptions& options) {
 
 }  // namespace
 
-std::string to_toml(const MeshSpec& spec) {
+std::string to_toml(const MeshSpec& spec, std::optional<std::int64_t> world_size) {
   const std::vector<MeshSpec::Grid>& grids = spec.grids();
   const MeshSpec::Grid& first = grids.front();
   const bool has_grids = !first.name.empty();
   std::string text;
   if (!has_grids) text += line("mesh", first.mesh.to_string());
-  if (const auto size = spec.stated_world_size()) text += fmt::format("world_size = {}\n", *size);
+  if (const auto size = world_size ? world_size : spec.stated_world_size())
+    text += fmt::format("world_size = {}\n", *size);
   if (!has_grids && first.rank_offset != 0)
     text += fmt::format("rank_offset = {}\n", first.rank_offset);
   if (!has_grids && first.ranks) text += line("rank_order", first.ranks->to_string());
@@ -129,6 +130,7 @@ std::string to_toml(const MeshSpec& spec) {
   }
   for (const MeshSpec::FamilyOptions& entry : spec.options())
     text += fmt::format("\n{}\n{}", header(entry.name, grids), options_as_toml(entry.options));
+  if (!spec.settings().empty()) text += "\n" + spec.settings();
   return text.starts_with('\n') ? text.substr(1) : text;
 }
 

@@ -2,6 +2,8 @@
 // Writes mesh files.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "rankmesh/spec/mesh_spec.hpp"
@@ -10,6 +12,7 @@ namespace rankmesh {
 
 /// Returns the canonical TOML form of a description. Parsing this text (MeshSpec::parse_toml())
 /// gives the same description.
-std::string to_toml(const MeshSpec& spec);
+/// @param world_size  the `world_size` of the file, for descriptions that do not state it.
+std::string to_toml(const MeshSpec& spec, std::optional<std::int64_t> world_size = std::nullopt);
 
 }  // namespace rankmesh

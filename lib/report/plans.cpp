@@ -35,11 +35,6 @@ std::string whose(const PlanCounts::PerRank& figure) {
   return figure.covers_all ? "a rank" : "rank 0";
 }
 
-std::int64_t in_all(std::int64_t per_rank, std::int64_t world_size) {
-  std::int64_t result = 0;
-  return __builtin_mul_overflow(per_rank, world_size, &result) ? saturated : result;
-}
-
 Json json_of(const PlanCounts::PerRank& figure) {
   Json json{{"least", figure.least}, {"most", figure.most}};
   if (!figure.covers_all) json["rank"] = 0;
@@ -67,10 +62,11 @@ void add_figures(const PlanCounts& counts, Document& document) {
   document.table.add_columns({"figure"});
   document.table.add_columns({"rankmesh", "every group on every rank"}, Table::Align::right);
   Figures figures{document};
-  figures.add("creations that each rank issues", "creations_per_rank", counts.splits,
-              counts.naive_creations_per_rank());
-  figures.add("creations in all", "creations", in_all(counts.splits, counts.world_size),
-              counts.naive_creations());
+  const PlanCounts::PerRank& ours = counts.communicators_per_rank;  // each by one call
+  const std::int64_t groups = counts.naive_creations_per_rank();
+  figures.add(fmt::format("creations that {} issues", ours.covers_all ? "each rank" : "rank 0"),
+              "creations_per_rank", range(ours), number(groups), ours.most, groups);
+  figures.add("creations in all", "creations", counts.creations, counts.naive_creations());
   figures.add(fmt::format("communicators of {}", whose(counts.communicators_per_rank)),
               "communicators_per_rank", range(counts.communicators_per_rank),
               range(counts.groups_per_rank), json_of(counts.communicators_per_rank),

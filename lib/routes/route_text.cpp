@@ -2,7 +2,9 @@
 // Reads rules from text.
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
 #include <charconv>
+#include <cstring>
 #include <tuple>
 #include <utility>
 
@@ -367,8 +369,9 @@ RouteTable RouteTable::read(std::string_view text_or_path, RouteSource source,
   const std::string path{text_or_path.substr(1)};
   const auto text = detail::read_file(path);
   if (!text)
-    throw SpecError{fmt::format("{}: cannot read the route file '{}'", origin, path),
-                    "check the path and its permissions on every node"};
+    throw SpecError{
+        fmt::format("{}: cannot read the route file '{}': {}", origin, path, std::strerror(errno)),
+        "check the path and its permissions on every node"};
   RouteTable table;
   std::tie(table.rules_, table.machines_) = Reader{*text, source, path, true, transports}.read();
   return table;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The TOML form of a mesh: docs/mesh-file.md.
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <sstream>
 #include <type_traits>
 
 #include <fmt/format.h>
@@ -57,7 +60,7 @@ std::string_view trimmed(std::string_view text) {
 std::string read_file(const std::string& path) {
   auto text = detail::read_file(path);
   if (!text)
-    throw SpecError{fmt::format("cannot read the mesh file '{}'", path),
+    throw SpecError{fmt::format("cannot read the mesh file '{}': {}", path, std::strerror(errno)),
                     "check the path and its permissions on every node"};
   return *std::move(text);
 }
@@ -84,7 +87,7 @@ class MeshFileReader {
         "options", "routes",     "transports",  "source",     "locator", "given",
         "derived", "unknown",    "same_as",     "silence",    "settings"};
     root_.require_known_keys(keys);
-    (void)root_.entries_of("settings");  // those of the training program (docs/search.md)
+    read_settings();
     spec_.stated_world_size_ = root_.number("world_size", 1);
     spec_.world_size_line_ = root_.line("world_size");
     root_.find("grids") != nullptr ? read_grids() : read_mesh();
@@ -160,6 +163,18 @@ class MeshFileReader {
     if (spec_.grids_.empty())
       root_.refuse(root_.line("grids"), "'grids' is empty",
                    "write a table [grids.NAME] with mesh and ranks");
+  }
+
+  // Those of the training program (docs/search.md) are only kept.
+  void read_settings() {
+    (void)root_.entries_of("settings");  // refuses what is no table
+    const toml::node* found = root_.find("settings");
+    if (found == nullptr) return;
+    toml::table settings = *found->as_table();
+    settings.is_inline(false);  // it follows other tables
+    std::ostringstream text;
+    text << toml::toml_formatter{toml::table{{"settings", std::move(settings)}}} << '\n';
+    spec_.settings_ = text.str();
   }
 
   void read_lists() {

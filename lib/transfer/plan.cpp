@@ -44,6 +44,10 @@ void check_size(const TensorTransfer& tensor) {
                      "use a smaller tensor or fewer ranks"};
 }
 
+bool is_float(DataType type) {
+  return is_narrow_float(type) || type == DataType::float32 || type == DataType::float64;
+}
+
 void check_ranks(const TensorPlacement& place) {
   if (place.ranks().size() > most_ranks)
     throw UsageError{fmt::format("a transfer between meshes of more than {} ranks cannot be "
@@ -62,6 +66,16 @@ std::int64_t highest_of(const TensorPlacement& place, const std::vector<Rank>& l
 }
 
 }  // namespace
+
+void detail::check_types(const TensorTransfer& tensor) {
+  const DataType from = tensor.from.type(), to = tensor.to.type();
+  if (from == to || (is_float(from) && is_float(to))) return;
+  throw UsageError{
+      fmt::format("the tensor {} cannot become {}",
+                  tensor.name.empty() ? tensor.from.to_string() : fmt::format("'{}'", tensor.name),
+                  to_string(to)),
+      "convert floats to floats; elements of other types keep their type"};
+}
 
 TransferPlan plan_transfer(std::vector<TensorTransfer> tensors, const Machine* machine,
                            const TransferOptions& options) {
@@ -84,6 +98,7 @@ TransferPlan plan_transfer(std::vector<TensorTransfer> tensors, const Machine* m
       check_ranks(tensor.from);
       check_ranks(tensor.to);
       check_size(tensor);
+      detail::check_types(tensor);
       for (const TensorPlacement* place :
            {&tensor.from, &tensor.to, tensor.copy ? &*tensor.copy : &tensor.from})
         data->world_size = std::max(data->world_size, highest_of(*place, data->options.lost) + 1);

@@ -204,4 +204,8 @@ TEST_CASE("a wrong loss is refused") {
   const std::vector<Rank> outside{4};
   CHECK_THROWS_AS(shrink(plan, twice), UsageError);
   CHECK_THROWS_AS(shrink(plan, outside), UsageError);
+  const std::vector<Rank> one{1};
+  for (const std::int64_t spares : {std::int64_t{-1}, std::int64_t{1} << 40})
+    CHECK_THROWS_AS(shrink(plan, one, ShrinkPolicy::spare, spares), UsageError);
+  CHECK_THROWS_AS(shrink(whole_plan("dp=1048576,tp=1048576"), one), UsageError);
 }

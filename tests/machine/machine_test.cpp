@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <string>
+#include <vector>
 
 #include "machine/read_machine.hpp"
 #include "rankmesh/base/error.hpp"
@@ -78,11 +79,26 @@ TEST_CASE("a machine must be a tree with one level of nodes") {
   CHECK((Machine{6, {node}}.first_slots(3)).describe() == "3 slots: 2 nodes of 1 to 2");
 }
 
+TEST_CASE("a host file may begin with a byte order mark and name addresses") {
+  MachineReader reader;
+  reader.read(
+      "\xEF\xBB\xBF"
+      "a:4 slots=4\nfe80::1 slots=2\nfe80::2\n",
+      "hosts");
+  const Machine machine = reader.machine();
+  const std::vector<std::string> hosts{"a", "fe80::1", "fe80::2"};
+  CHECK(machine.levels()[0].names == hosts);
+  CHECK(machine.slot_count() == 7);
+  CHECK(machine.host(5) == "fe80::1");
+}
+
 TEST_CASE("bad descriptions are refused with their line and the reason") {
   using enum MachineFormat;
   CHECK(refusal("a slots=4\nb slots=x\n") ==
         "file:2: the number of slots must be a number from 1 to 4194304, got 'x'");
   CHECK(refusal("a\n\nb turbo=1\n") == "file:3: unknown option 'turbo' after a host");
+  CHECK(refusal("a:4 slots=1\n") == "file:1: a host cannot have both 1 and 4 slots");
+  CHECK(refusal("a\nb slots=1 slots=4\n") == "file:2: a host cannot have both 1 and 4 slots");
   CHECK(refusal("# nothing\n") == "file: the host file names no host");
   CHECK(refusal("n[1-3\n") == "file:1: a bracket of a list of names is not closed");
   CHECK(refusal("n[3-1]\n").starts_with("file:1: a number in brackets must be a number from 3"));

@@ -58,7 +58,8 @@ TEST_CASE("output that cannot be written is an error") {
   const Scratch scratch;
   for (const std::string command :
        {"meshinfo show tp=2 >/dev/full", "meshinfo groups dp=65536,tp=8 >/dev/full",
-        "meshinfo version >/dev/full", "meshinfo show tp=2 -o /dev/full"}) {
+        "meshinfo version >/dev/full", "meshinfo --version >/dev/full", "meshinfo help >/dev/full",
+        "meshinfo show --help >/dev/full", "meshinfo show tp=2 -o /dev/full"}) {
     CAPTURE(command);
     const auto result = shell(scratch, command);
     CHECK(result.status == 2);

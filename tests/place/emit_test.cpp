@@ -14,6 +14,7 @@
 
 using rankmesh::emit;
 using rankmesh::EmitFormat;
+using rankmesh::FamilyTraffic;
 using rankmesh::Machine;
 using rankmesh::MachineReader;
 using rankmesh::MeshPlan;
@@ -72,6 +73,42 @@ TEST_CASE("a mesh file with the emitted order has the groups of the plan in the 
     CHECK(planned[0].most_units == actual[0].most_units);
   }
   CHECK(spread_of(moved.groups("tp"), machine)[0].split == 0);
+}
+
+TEST_CASE("the emitted order replaces that of the mesh file") {
+  const std::string mesh = "mesh = \"ep=2,pp=4\"\n";
+  const MeshSpec spec = MeshSpec::parse_toml(mesh + "rank_order = [2,1,4,6,3,5,0,7]\n", "old.toml");
+  const MeshPlan plan = spec.plan();
+  const Machine machine = MachineReader{}.machine({.ranks_per_node = 2, .world_size = 8});
+  const std::vector<FamilyTraffic> traffic{{"ep", 350, usual_pattern("ep")},
+                                           {"pp", 7, rankmesh::Pattern::chain}};
+  const auto found = arrange(plan, machine, traffic);
+  REQUIRE(found.best.bytes != found.today.bytes);
+  const auto order_of = [&](const std::vector<std::int64_t>& slots,
+                            std::span<const FamilyTraffic> of) {
+    return emit(EmitFormat::mesh_order, machine, slots_in_mesh_order(spec, of, slots));
+  };
+  const MeshPlan moved =
+      MeshSpec::parse_toml(mesh + order_of(found.best.slots, traffic), "new.toml").plan();
+  CHECK(arrange(moved, machine, traffic).today.bytes == found.best.bytes);
+  const std::vector<std::int64_t> today{0, 1, 2, 3, 4, 5, 6, 7};
+  CHECK(MeshSpec::parse_toml(mesh + order_of(today, {}), "today.toml").plan().canonical_text() ==
+        plan.canonical_text());
+}
+
+TEST_CASE("an order that a mesh file cannot have is refused") {
+  const std::vector<FamilyTraffic> traffic{{"listed", 1, rankmesh::Pattern::ring}};
+  const std::vector<std::int64_t> slots{0, 1, 2, 3};
+  const auto refused = [&](const std::string& text, const std::string& why) {
+    CHECK_THROWS_WITH_AS(
+        (void)slots_in_mesh_order(MeshSpec::parse_toml(text, "a.toml"), traffic, slots),
+        doctest::Contains(why.c_str()), rankmesh::UsageError);
+  };
+  refused("mesh = \"tp=2\"\nrank_offset = 2\n", "with rank_offset");
+  refused("[grids.a]\nmesh = \"tp=2\"\nranks = \"0-1\"\n", "with grids");
+  const std::string lists = "mesh = \"tp=4\"\n[groups]\nlisted = [[0, 3]]\n";
+  refused(lists, "the groups of 'listed'");
+  CHECK(slots_in_mesh_order(MeshSpec::parse_toml(lists, "a.toml"), {}, slots) == slots);
 }
 
 TEST_CASE("torchrun starts hosts in the order of their ranks, and devices in that of the slots") {

@@ -34,8 +34,6 @@ PlanCounts enumerated(const MeshPlan& plan) {
       if (executed.emplace(ranks, key).second)
         counts.unique_ids += plan.unique_ids(f, static_cast<std::int64_t>(ranks.size()));
     };
-    counts.splits += plan.needs_creation(f) ? 1 : 0;
-    if (plan.has_communicators(f)) counts.splits += static_cast<std::int64_t>(duplicates.size());
     for (std::int64_t g = 0; g < family.group_count(); ++g) {
       const auto ranks = family.group(g).to_vector();
       ++counts.groups;
@@ -54,6 +52,7 @@ PlanCounts enumerated(const MeshPlan& plan) {
   for (std::int64_t r = 0; r < plan.world_size(); ++r) {
     groups.push_back(static_cast<std::int64_t>(plan.memberships(r).size()));
     communicators.push_back(static_cast<std::int64_t>(plan.communicators(r).size()));
+    counts.creations += communicators.back();
   }
   counts.groups_per_rank = {std::ranges::min(groups), std::ranges::max(groups), true};
   counts.communicators_per_rank = {std::ranges::min(communicators), std::ranges::max(communicators),
@@ -68,7 +67,7 @@ void check_count(const MeshPlan& plan) {
   CHECK(found.groups_of_one == expected.groups_of_one);
   CHECK(found.distinct_groups == expected.distinct_groups);
   CHECK(found.communicators == expected.communicators);
-  CHECK(found.splits == expected.splits);
+  CHECK(found.creations == expected.creations);
   CHECK(found.unique_ids == expected.unique_ids);
   CHECK(found.groups_per_rank.least == expected.groups_per_rank.least);
   CHECK(found.groups_per_rank.most == expected.groups_per_rank.most);
@@ -84,6 +83,7 @@ TEST_CASE("counts are those of an enumeration") {
            "tp=1",
            "pp=2,dp=2,tp=4",
            "pp=2,dp=1,cp=1,tp=4 ; dp_cp=dp*cp,mp=pp*tp,all=pp*dp*tp",
+           "pp=4,tp=2 ; embd=ends(pp)",
            "pp=4,dp=2,cp=2,tp=2 | pp=4,edp=1,ep=8 ; dp_cp=dp*cp, dp_tp=dp*cp*tp",
            "megatron:world_size=64,tp=2,pp=4,ep=2",
            "megatron:world_size=32,tp=2,pp=2",
@@ -205,5 +205,5 @@ TEST_CASE("a huge mesh on a part of the world is counted at once") {
   CHECK(part.groups == whole.groups);
   CHECK(part.distinct_groups == whole.distinct_groups);
   CHECK(part.communicators == whole.communicators);
-  CHECK(part.splits == whole.splits);
+  CHECK(part.creations == whole.creations);
 }

@@ -25,6 +25,21 @@ std::string groups_of(const MeshPlan& plan, const std::string& name) {
 
 }  // namespace
 
+TEST_CASE("settings of the training program are kept, also those in braces") {
+  const std::string groups = "\n[groups]\nends = [\"0,1\"]\n";
+  for (const std::string& text :
+       {"mesh = \"tp=2\"\nsettings = {zero = 1, sizes = [1, 2]}\n" + groups,
+        "mesh = \"tp=2\"\n" + groups + "[settings]\nzero = 1\nsizes = [1, 2]\n",
+        std::string{R"({"mesh": "tp=2", "groups": {"ends": ["0,1"]},
+                        "settings": {"zero": 1, "sizes": [1, 2]}})"}}) {
+    CAPTURE(text);
+    const std::string toml = to_toml(spec_of(text));
+    CHECK_CONTAINS(toml, "\n[settings]\nsizes = [ 1, 2 ]\nzero = 1\n");
+    CHECK(to_toml(spec_of(toml)) == toml);
+  }
+  CHECK(spec_of("mesh = \"tp=2\"\n").settings() == "");
+}
+
 TEST_CASE("a file may list as many ranks as the limit says") {
   const MeshSpec spec = spec_of(R"(
 mesh = "dp=1048576"

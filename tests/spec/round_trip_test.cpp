@@ -80,6 +80,8 @@ std::string random_file() {
     text += "source = \"A paper\\nin two lines \\\\ \\u0001 \u00e9\"\ngiven = [\"tp = 2\"]\n";
   if (maybe()) tables += "[groups]\nzz = [" + random_ranks(0, 3) + ", \"3\"]\nfirst = [[1, 0]]\n";
   if (tables.find("zz =") != tables.npos && maybe()) tables += "[options.zz]\n" + random_options();
+  if (text.size() % 2 == 0)
+    tables += "[settings]\nzero = 1\nseconds = 0.5\nrecompute = \"none \\\" \\n\"\n";
   return text + tables;
 }
 
@@ -99,6 +101,8 @@ TEST_CASE("random files: the TOML form parses back to the same plan, options and
     CHECK(again.routes() == spec.routes());
     CHECK(again.provenance().source == spec.provenance().source);
     CHECK(again.provenance().given == spec.provenance().given);
+    CHECK(again.settings() == spec.settings());
+    CHECK((text.find("[settings]") == text.npos) == again.settings().empty());
     const std::int64_t world = spec.world_size().value_or(64);
     const auto plan = spec.plan(world);
     CHECK(again.plan(world).canonical_text() == plan.canonical_text());

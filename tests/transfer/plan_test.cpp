@@ -153,6 +153,9 @@ TEST_CASE("what cannot be planned is refused") {
           "would have partial sums along 'tp' after the transfer");
   refused("[4] f32 @ tp=2 : (tp:lists(0; 3))", "[4] f32 @ tp=2 : (tp)",
           "needs the index 1 of axis 0 after the transfer, but no rank has it before");
+  refused("[8] f32 @ tp=2 : (tp)", "[8] i32 @ tp=4 : (tp)",
+          "the tensor [8] f32 @ tp=2 : (tp) cannot become int32");
+  refused("[8] i64 @ tp=2 : (tp)", "[8] i32 @ tp=4 : (tp)", "cannot become int32");
   const Machine machine = MachineReader{}.machine({.ranks_per_node = 2, .world_size = 2});
   refused("[4] f32 @ tp=2 : (tp)", "[4] f32 @ tp=3 : (tp)", "but the machine has 2 slots",
           &machine);

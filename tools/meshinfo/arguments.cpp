@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "arguments.hpp"
 
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <utility>
 
 #include <fmt/format.h>
@@ -92,7 +94,9 @@ void sort_words(MeshArguments& mesh, std::vector<std::string>& rest) {
 
 std::string read_input(std::string_view what, const std::string& path, const std::string& hint) {
   auto text = detail::read_file(path);
-  if (!text) throw UsageError{fmt::format("cannot read the {} '{}'", what, path), hint};
+  if (!text)
+    throw UsageError{fmt::format("cannot read the {} '{}': {}", what, path, std::strerror(errno)),
+                     hint};
   return *std::move(text);
 }
 

@@ -146,6 +146,10 @@ void add_help(CLI::App& app) {
     for (const std::string& word : *words) {
       const auto below = found->get_subcommands(
           [&](const CLI::App* c) { return c->get_name() == word && !c->get_group().empty(); });
+      if (found->get_subcommands({}).empty())
+        throw UsageError{
+            fmt::format("the command '{}' has no command '{:.40}'", found->get_name(), word),
+            fmt::format("write meshinfo help {}", found->get_name())};
       if (below.empty())
         throw UsageError{fmt::format("there is no command '{:.40}'", word),
                          suggest(word, names_below(model_of(*found)), "the commands are")};

@@ -72,14 +72,14 @@ bool MachineArguments::is_given() const {
          numbers.nodes_per_leaf;
 }
 
-std::optional<Machine> MachineArguments::machine(std::int64_t world_size,
+std::optional<Machine> MachineArguments::machine(std::optional<std::int64_t> world_size,
                                                  const report::LiveFacts* live) const {
   if (!is_given()) return std::nullopt;
   MachineReader reader;
   for (const std::string& source : sources) read_source(source, reader);
   MachineNumbers all = numbers;
   all.world_size = world_size;
-  if (live != nullptr) set_job(*live, world_size, reader);
+  if (live != nullptr) set_job(*live, world_size.value(), reader);
   return reader.machine(all);
 }
 

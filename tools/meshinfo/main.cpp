@@ -49,16 +49,30 @@ void add_subcommands(CLI::App& app, Program& program) {
   add_help(app);  // last: it offers the names of the others
 }
 
-int print_help(const CLI::App& command) {
+void print_help(const CLI::App& command) {
   constexpr std::size_t usual_width = 80;  // of a pipe: help is prose
-  if (!is_printing_rank()) return ok;
+  if (!is_printing_rank()) return;
   const OutputOptions options;
   Output output{""};
   report::write(help_of(model_of(command)), report::Format::text,
                 [&](std::string_view text) { output.write(text); },
                 {options.colour(), terminal_columns(Stream::output).value_or(usual_width)});
   output.finish();
-  return ok;
+}
+
+// Runs the command of the arguments. Help and the version are printed here, so that main() sees an
+// error of their output too.
+void run(CLI::App& app, int argc, char** argv) {
+  try {
+    app.parse(argc, argv);
+    if (app.get_subcommands().empty()) throw no_command(app);
+  } catch (const HelpCall& call) {  // meshinfo help
+    print_help(*call.command);
+  } catch (const CLI::CallForHelp&) {  // --help
+    print_help(command_of_call(app));
+  } catch (const CLI::CallForVersion& version) {  // --version
+    if (is_printing_rank()) write_file("", fmt::format("{}\n", version.what()));
+  }
 }
 
 // A message may quote the user's text. It is cut, and its control characters are replaced, so that
@@ -109,14 +123,7 @@ int main(int argc, char** argv) {
   // Known before parsing, since it decides which ranks report a usage error.
   if (std::find(argv + 1, argv + argc, std::string_view{"--offline"}) != argv + argc) ignore_job();
   try {
-    app.parse(argc, argv);
-    if (app.get_subcommands().empty()) throw no_command(app);
-  } catch (const HelpCall& call) {  // meshinfo help
-    return print_help(*call.command);
-  } catch (const CLI::CallForHelp&) {  // --help
-    return print_help(command_of_call(app));
-  } catch (const CLI::Success& success) {  // --version
-    return is_printing_rank() ? app.exit(success) : ok;
+    run(app, argc, argv);
   } catch (const CLI::ParseError& error) {
     return fail(wrong_usage_of(app, error));
   } catch (const std::exception& error) {

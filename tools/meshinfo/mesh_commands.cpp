@@ -201,15 +201,28 @@ struct ConvertOptions {
   std::string path;
 };
 
+// Commands read a file by its name, so the name must not say another form.
+void check_name(const ConvertOptions& options) {
+  const bool is_toml = options.form == "toml", has_json = options.path.ends_with(".json");
+  if (!has_json && (is_toml || !options.path.ends_with(".toml"))) return;
+  throw UsageError{
+      fmt::format("convert writes {}, but '{}' has the name of a file in {}",
+                  is_toml ? "TOML" : "a mesh string", options.path, has_json ? "JSON" : "TOML"),
+      is_toml ? "give -o a name that ends in .toml"
+              : "give -o a name that ends in .txt, or leave out --to string"};
+}
+
 // The result is a mesh and not a report, so it has no other forms. The job plays no part.
 int convert(const ConvertOptions& options, const Job& job) {
   if (!job.prints()) return ok;
+  check_name(options);
   const auto spec = options.mesh.spec();
   // A mesh that cannot be planned is refused, as by every other subcommand.
   if (options.mesh.world_size || spec.world_size())
     static_cast<void>(spec.plan(options.mesh.world_size));
-  write_file(options.path == "-" ? "" : options.path,
-             options.form == "toml" ? to_toml(spec) : spec.to_string() + "\n");
+  write_file(options.path == "-" ? "" : options.path, options.form == "toml"
+                                                          ? to_toml(spec, options.mesh.world_size)
+                                                          : spec.to_string() + "\n");
   return ok;
 }
 

@@ -125,10 +125,14 @@ int emit(const EmitOptions& options, Job& job) {
   const Machine machine = options.machine.require(world, open->live());
   std::vector<std::int64_t> slots(static_cast<std::size_t>(world));
   std::iota(slots.begin(), slots.end(), 0);
-  if (!options.today)
-    slots = arrange(open->plan, machine, options.traffic.traffic(open->plan),
-                    {.kept_in_nodes = options.traffic.kept})
-                .best.slots;
+  std::vector<FamilyTraffic> traffic;
+  if (!options.today) {
+    traffic = options.traffic.traffic(open->plan);
+    slots =
+        arrange(open->plan, machine, traffic, {.kept_in_nodes = options.traffic.kept}).best.slots;
+  }
+  if (format == EmitFormat::mesh_order)
+    slots = slots_in_mesh_order(options.mesh.spec(), traffic, slots);
   const std::string file = rankmesh::emit(format, machine, slots);
   if (names_hosts(format) && machine.levels()[machine.node_level()].names.empty())
     std::fputs(
@@ -237,7 +241,7 @@ void add_emit(CLI::App& app, Program& program) {
 void add_shrink(CLI::App& app, Program& program) {
   auto [command, options] = add_command<ShrinkOptions>(
       app, program, "shrink",
-      "what remains of a mesh if ranks are lost; exit status 1 if this is fatal", shrink);
+      "what remains of a mesh if ranks are lost; exit status 1 if it cannot continue", shrink);
   options.mesh.add_to(command);
   add_word(command, "--lost", options.lost, "RANKS", "the lost ranks, for example 5,19 or 8-15")
       ->required();

@@ -30,8 +30,8 @@ struct SearchArguments {
   OutputOptions output;
 };
 
-// Reads "80GB", "80GiB" or "16Mi".
-double read_amount(const std::string& option, const std::string& text) {
+// Reads "80GB", "80GiB" or "16Mi". An amount below `least` lacks its unit.
+double read_amount(const std::string& option, const std::string& text, double least = 0) {
   double value = 0;
   const char* const end = text.data() + text.size();
   const auto [at, error] = std::from_chars(text.data(), end, value);
@@ -41,11 +41,11 @@ double read_amount(const std::string& option, const std::string& text) {
   if (is_binary) unit.remove_suffix(1);
   const std::size_t place = std::string_view{"KMGT"}.find(unit);
   const std::size_t power = unit.empty() ? 0 : place + 1;
+  for (std::size_t p = 0; p < power; ++p) value *= is_binary ? 1024 : 1000;
   if (error != std::errc{} || !(value > 0) || !std::isfinite(value) || unit.size() > 1 ||
-      place == std::string_view::npos || (is_binary && power == 0))
+      place == std::string_view::npos || (is_binary && power == 0) || value < least)
     throw UsageError{fmt::format("{} must be an amount, got '{}'", option, text),
                      "write a number with a unit, such as 80GB, 80GiB or 16Mi"};
-  for (std::size_t p = 0; p < power; ++p) value *= is_binary ? 1024 : 1000;
   return value;
 }
 
@@ -85,7 +85,7 @@ Machine machine_of(const SearchArguments& options, const MachineArguments& machi
   if (!used.numbers.ranks_per_node && !has_hosts) used.numbers.ranks_per_node = device.per_node;
   if (!options.devices && !has_hosts)
     throw UsageError{"the number of devices is not given", "give --devices N, or a file of hosts"};
-  if (!options.devices) return *used.machine(0);
+  if (!options.devices) return *used.machine(std::nullopt);
   if (*options.devices < 1)
     throw UsageError{"--devices must be 1 or more", "give the number of devices"};
   return *used.machine(*options.devices);
@@ -202,6 +202,12 @@ ModelFigures model_for(const SearchArguments& options) {
 std::int64_t batch_of(const SearchArguments& options, const ModelFigures& model) {
   const double tokens = read_amount("--tokens-per-step", options.tokens);
   const auto sequence = static_cast<double>(model.sequence);
+  constexpr double most_sequences = 1 << 30, most_tokens = 1e11;
+  if (const double most = std::min(most_sequences * sequence, most_tokens); tokens > most)
+    throw UsageError{fmt::format("--tokens-per-step must be at most {:.0f} for sequences of {} "
+                                 "tokens, got '{}'",
+                                 most, model.sequence, options.tokens),
+                     "give the tokens of one step"};
   const auto batch = static_cast<std::int64_t>(tokens / sequence + 0.5);
   if (batch < 1 || static_cast<double>(batch) * sequence != tokens)
     throw UsageError{fmt::format("{:.0f} tokens per step are not a multiple of the {} tokens of a "
@@ -218,8 +224,9 @@ int run_search(const SearchArguments& options, Job& job) {
   MachineArguments machine = options.machine;
   const ModelFigures model = model_for(options);
   search::DeviceFigures device = take_device(machine);
-  if (!options.memory.empty()) device.memory = read_amount("--memory", options.memory);
+  if (!options.memory.empty()) device.memory = read_amount("--memory", options.memory, 1e6);
   const Machine tree = machine_of(options, machine, device);
+  if (machine.is_given()) device.per_node = tree.largest(tree.node_level());
   search::Software software = search::software(options.software, options.precision);
   software.has_flash_attention = !options.has_scores;
   search::CostModel cost{model, device, tree, software, {}};

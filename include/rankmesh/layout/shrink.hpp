@@ -61,11 +61,12 @@ struct Shrunk {
 /// @param lost  the lost ranks, each once, in any order; spare ranks, too.
 /// @param spares the number of spare ranks, which are numbered after the ranks of the mesh. Used
 /// only with ShrinkPolicy::spare.
-/// @throws UsageError if a rank is repeated or does not exist, if fewer spare ranks are left than
-/// ranks of the mesh are lost, or if the new mesh cannot be computed. It cannot be computed if a
-/// view leaves ranks out, if views order the ranks differently, if a dimension cannot be divided,
-/// or if the groups of a family do not follow from dimensions. With `drop_replica`, families that
-/// are given as lists keep the groups whose members all remain.
+/// @throws UsageError if the mesh or `spares` has more than 2^20 ranks, if a rank is repeated or
+/// does not exist, if fewer spare ranks are left than ranks of the mesh are lost, or if the new
+/// mesh cannot be computed. It cannot be computed if a view leaves ranks out, if views order the
+/// ranks differently, if a dimension cannot be divided, or if the groups of a family do not follow
+/// from dimensions. With `drop_replica`, families that are given as lists keep the groups whose
+/// members all remain.
 [[nodiscard]] RANKMESH_API Shrunk shrink(const MeshPlan& plan, std::span<const Rank> lost,
                                          ShrinkPolicy policy = ShrinkPolicy::drop_replica,
                                          std::int64_t spares = 0);

@@ -90,6 +90,9 @@ class RANKMESH_API MeshSpec {
   [[nodiscard]] const std::string& same_as() const { return same_as_; }
   /// Returns the rules of `meshinfo check` that are silenced (PlacementRule::id).
   [[nodiscard]] const std::vector<std::string>& silenced() const { return silenced_; }
+  /// Returns the settings of the training program as TOML: the table `[settings]` of the file. The
+  /// text is empty if the file has none.
+  [[nodiscard]] const std::string& settings() const { return settings_; }
   /// Returns the path of the file, or the name of the text. The result is empty for a mesh string.
   [[nodiscard]] const std::string& origin() const { return origin_; }
   /// Replaces the routes by rules (see RouteTable), which may have comments.
@@ -119,7 +122,7 @@ class RANKMESH_API MeshSpec {
   /// no named grids, ranks, lists, options or routes.
   [[nodiscard]] bool fits_string() const;
   /// Returns the canonical mesh string. For the same world size, this string gives the same plan.
-  /// The string does not contain the `world_size` and the provenance of a file.
+  /// The string does not contain the `world_size`, the provenance and the settings of a file.
   /// @throws UnsupportedError if a mesh string cannot express the description.
   [[nodiscard]] std::string to_string() const;
   /// Returns one line for messages and logs: the mesh string, or a summary if a mesh string cannot
@@ -147,6 +150,7 @@ class RANKMESH_API MeshSpec {
   Provenance provenance_;
   std::string same_as_;
   std::vector<std::string> silenced_;
+  std::string settings_;
   std::optional<std::int64_t> stated_world_size_;
   std::int64_t world_size_line_ = 0;
 };

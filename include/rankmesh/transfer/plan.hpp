@@ -236,8 +236,9 @@ class RANKMESH_API TransferPlan {
 
 /// Plans the move of one tensor.
 /// @param machine  the machine, or null. Rank r is in slot r.
-/// @throws UsageError if the shapes differ, if an element of the target has no source, if the
-/// target has sums or a lost rank, or if the machine has fewer slots than the plan has ranks.
+/// @throws UsageError if the shapes differ, if the types differ and are not both floats, if an
+/// element of the target has no source, if the target has sums or a lost rank, or if the machine
+/// has fewer slots than the plan has ranks.
 /// @throws LostElements if all ranks that had an element of the target are lost.
 RANKMESH_API TransferPlan plan_transfer(const TensorPlacement& from, const TensorPlacement& to,
                                         const Machine* machine = nullptr,

@@ -10,10 +10,6 @@
 
 namespace rankmesh::exchange::detail {
 
-/// Returns whether elements of one type can become elements of the other: both are floats, or the
-/// types are equal.
-[[nodiscard]] bool is_convertible(DataType from, DataType to);
-
 /// Stores `count` elements, converted if the types differ. A conversion rounds to the nearest
 /// value, ties to even.
 void store_elements(std::byte* to, DataType to_type, const std::byte* from, DataType from_type,

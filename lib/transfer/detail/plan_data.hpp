@@ -23,4 +23,11 @@ struct TransferPlan::Data {
   std::vector<std::int64_t> count_of_kind;  // the number of tensors of each kind
 };
 
+namespace detail {
+
+/// Throws a UsageError unless the elements keep their type, or are floats before and after.
+void check_types(const TensorTransfer& tensor);
+
+}  // namespace detail
+
 }  // namespace rankmesh
