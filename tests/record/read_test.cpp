@@ -100,6 +100,7 @@ TEST_CASE("a record says what its rank does") {
   CHECK(*last.begin <= found.read_at);
   const std::int64_t now = rankmesh::detail::monotonic_nanoseconds() + 5'000'000'000;
   CHECK(found.read_at <= now);
+  CHECK(found.is_observed);
   CHECK(now - *first.begin < 60'000'000'000);
 }
 
@@ -189,6 +190,7 @@ TEST_CASE("a failed call and the end of a mesh are recorded") {
   REQUIRE(found.records[0].calls.size() == 1);
   CHECK(found.records[0].calls[0].state == record::State::failed);
   CHECK(found.records[0].process == record::Process::unknown);  // of another host
+  CHECK(!found.records[0].is_observed);
 }
 
 TEST_CASE("a record has the last calls") {

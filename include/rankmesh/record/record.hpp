@@ -139,6 +139,7 @@ struct Record {
   Process process = Process::unknown;  ///< What the system says about the process.
   std::int64_t opened_at = 0;          ///< When the mesh was opened, in nanoseconds since 1970.
   Time read_at = 0;  ///< When the record was read, or its last time; see record::read().
+  bool is_observed = true;  ///< Whether read_at is the time at which the record was read.
   /// How far the clock of the rank's node may differ from that of node 0, in nanoseconds.
   std::int64_t clock_error = 0;
   bool has_all_times = false;  ///< Whether a time was taken for every call.
