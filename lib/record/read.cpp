@@ -32,6 +32,8 @@ Record facts_of(const format::Header& header) {
     if (transport[0] != '\0') record.transports.push_back(text_of(transport));
   record.node = header.node.load(detail::relaxed);
   record.process_id = header.process_id;
+  record.process_origin = {header.process_start, header.process_namespace, header.boot[0],
+                           header.boot[1]};
   record.presence = static_cast<Presence>(header.presence.load(detail::relaxed));
   if (const auto reason = header.reason.read()) record.reason = detail::printable(reason->text);
   record.process = static_cast<Process>(header.observed_process);
@@ -72,8 +74,8 @@ Record read(std::span<const std::byte> bytes, const std::string& name) {
   }
   detail::read_lines(*image, name, record);
   detail::read_entries(*image, clock, name, record);
-  record.read_at = record.is_observed ? clock.of_clock(header.observed_at)
-                                      : last_time(record, header, clock);
+  record.read_at =
+      record.is_observed ? clock.of_clock(header.observed_at) : last_time(record, header, clock);
   return record;
 }
 

@@ -287,7 +287,9 @@ TEST_CASE("a file says which process has made it, not only its host and its numb
     facts.boot = boot;
     facts.process.start_time = start;
     const RecordedRank rank{facts, folder.path()};
-    return record::read_all(record::sources_in(folder.path())).records.at(0).process;
+    const auto found = record::read_all(record::sources_in(folder.path())).records.at(0);
+    CHECK(found.process_origin == std::array{start, identity.pid_namespace, boot[0], boot[1]});
+    return found.process;
   };
   const auto boot = rankmesh::detail::own_boot();
   REQUIRE(boot[0] != 0);
