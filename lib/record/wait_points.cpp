@@ -98,7 +98,8 @@ void WaitGraph::find_point(std::size_t node) {
   // If all processes have ended, the diagnosis concerns the calls in which they were before.
   if (record.process == Process::ended && !are_all_halted_) return;
   if (state.call == none) {
-    if (record.wait && !record.wait->ranks.empty()) state.point = point_of_wait(*record.wait);
+    if (record.wait && !record.wait->ranks.empty() && record.wait->ranks.size() <= most_ranks)
+      state.point = point_of_wait(*record.wait);
     return;
   }
   const Call& call = record.calls[state.call];

@@ -130,6 +130,13 @@ TEST_CASE("a stopped rank on another node is found, although its record has no l
   CHECK(diagnosis.findings[0].waiting == RankSet::parse("0,2"));
 }
 
+TEST_CASE("a wait for more ranks than a job has lists none") {
+  Job job{1, 2};
+  for (Record& record : job.records) record.world_size = 5'000'000;
+  job[0].wait = rankmesh::record::Wait{"close()", 50 * second, 5, RankSet::range(0, 5'000'000)};
+  CHECK(job.diagnose().ranks[0].waits_for.empty());
+}
+
 TEST_CASE("records in any order, twice, or with nonsense in them") {
   Job job{2, 2};
   job.call({0, 1, 2}, Job::world, barrier, issued);
