@@ -144,6 +144,24 @@ TEST_CASE("a link or a pipe in the place of the file is kept") {
   CHECK(shell(scratch, "test -p pipe").status == 0);
 }
 
+TEST_CASE("each mesh that has not ended is followed in a table of its own") {
+  const Scratch scratch;
+  // The copies have the key of another mesh.
+  const std::string copies =
+      "mkdir other; cd other; for file in ../jobs/*; do"
+      " { head -c 40 $file; printf '\\001'; tail -c +42 $file; } >second-$(basename $file);"
+      " done; cd ..; mv other/* jobs;";
+  const auto titles = [&](const std::string& job) {
+    return shell(scratch, "rm -rf jobs other; make-records " + job + " jobs;" + copies +
+                              "make-records running jobs;"
+                              "meshinfo trace jobs --follow | grep nodes")
+        .out;
+  };
+  const std::string title = "dp=2,tp=2  4 ranks on 2 nodes, the last 0.0 s\n";
+  CHECK(titles("running") == title + title);
+  CHECK(titles("ended") == title);
+}
+
 TEST_CASE("version lists the libraries") {
   const Scratch scratch;
   const auto lines = lines_of(shell(scratch, "meshinfo version").out);
