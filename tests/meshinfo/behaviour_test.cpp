@@ -144,6 +144,24 @@ TEST_CASE("a link or a pipe in the place of the file is kept") {
   CHECK(shell(scratch, "test -p pipe").status == 0);
 }
 
+TEST_CASE("a link in the place of the temporary file is not followed") {
+  const Scratch scratch;
+  const auto result = shell(scratch,
+                            "echo kept >other; ln -s other new.txt.$$.tmp; umask 022;"
+                            "exec meshinfo show tp=2 -o new.txt");
+  CHECK(result.status == 0);
+  CHECK(scratch.read("other") == "kept\n");
+  CHECK(shell(scratch, "stat -c %F,%a new.txt").out == "regular file,644\n");
+}
+
+TEST_CASE("copies of records belong to their user alone") {
+  const Scratch scratch;
+  const auto result = shell(scratch,
+                            "umask 022; make-records running jobs;"
+                            "meshinfo trace jobs --collect copies >text; stat -c %a copies/*");
+  CHECK(result.out == "600\n600\n600\n600\n");
+}
+
 TEST_CASE("each mesh that has not ended is followed in a table of its own") {
   const Scratch scratch;
   // The copies have the key of another mesh.
