@@ -122,6 +122,16 @@ TEST_CASE("control characters of an argument do not reach the terminal") {
   CHECK_CONTAINS(result.err, "nowhere/a?b?c");
 }
 
+TEST_CASE("control characters of a file's name do not reach the terminal") {
+  const Scratch scratch;
+  const auto result = shell(
+      scratch,
+      "make-records running jobs; echo text >\"jobs/a$(printf '\\033[31m\\302\\233')b.rankmesh\";"
+      "meshinfo trace jobs");
+  CHECK(result.status == 0);
+  CHECK(result.err == "meshinfo: 'jobs/a [31m b.rankmesh' is not a record of rankmesh\n");
+}
+
 TEST_CASE("the sizes of bench: one size alone and the largest are valid") {
   const Scratch scratch;
   for (const std::string sizes : {"-b 8 -e 8", "-b 1024 -e 1K", "-b 1048576G -e 1048576G"}) {
