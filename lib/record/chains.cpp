@@ -35,6 +35,8 @@ std::string_view reason_text(const Evidence& evidence, std::size_t node) {
   const Call* const call = blocked_call(evidence, node);
   if (evidence.graph.nodes[node].differs) return "; this call differs from those of other members";
   if (call == nullptr || evidence.graph.is_halted(node)) return "";
+  if (evidence.graph.nodes[node].is_old)
+    return "; this call began after the records of its other members had been read";
   return is_point_to_point(call->descriptor.operation())
              ? "; the other end of this message has been called too"
              : "; no rank is missing in this call";

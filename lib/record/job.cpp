@@ -7,9 +7,6 @@
 namespace rankmesh::record::detail {
 namespace {
 
-// Lists of ranks that are longer cannot belong to a job whose records fit in memory.
-constexpr std::int64_t most_ranks = std::int64_t{1} << 22;
-
 bool has_all_calls(const Record& record) {
   return record.calls_made <= record.calls.size() + record.marks.size();
 }

@@ -2,9 +2,11 @@
 #include "record/other_meshes.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <map>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -15,7 +17,8 @@
 namespace rankmesh::record {
 namespace {
 
-using HostProcess = std::pair<std::string_view, std::int64_t>;  // host and process id
+// Host, process id and Record::process_origin.
+using HostProcess = std::tuple<std::string_view, std::int64_t, std::array<std::uint64_t, 4>>;
 constexpr std::size_t ambiguous = static_cast<std::size_t>(-1);
 
 // The records of one mesh, and what its ranks do.
@@ -27,7 +30,9 @@ struct OneMesh {
 };
 using Meshes = std::map<std::uint64_t, OneMesh>;
 
-HostProcess host_process_of(const Record& record) { return {record.host, record.process_id}; }
+HostProcess host_process_of(const Record& record) {
+  return {record.host, record.process_id, record.process_origin};
+}
 
 Meshes meshes_of(const std::vector<Record>& records) {
   Meshes meshes;

@@ -32,11 +32,14 @@ Record facts_of(const format::Header& header) {
     if (transport[0] != '\0') record.transports.push_back(text_of(transport));
   record.node = header.node.load(detail::relaxed);
   record.process_id = header.process_id;
+  record.process_origin = {header.process_start, header.process_namespace, header.boot[0],
+                           header.boot[1]};
   record.presence = static_cast<Presence>(header.presence.load(detail::relaxed));
   if (const auto reason = header.reason.read()) record.reason = detail::printable(reason->text);
   record.process = static_cast<Process>(header.observed_process);
   record.opened_at = header.opened_at;
   record.clock_error = header.clock_error.load(detail::relaxed);
+  record.is_observed = header.observed_at != 0;
   record.has_all_times = header.has_all_times == 1;
   return record;
 }
@@ -71,8 +74,8 @@ Record read(std::span<const std::byte> bytes, const std::string& name) {
   }
   detail::read_lines(*image, name, record);
   detail::read_entries(*image, clock, name, record);
-  record.read_at = header.observed_at != 0 ? clock.of_clock(header.observed_at)
-                                           : last_time(record, header, clock);
+  record.read_at =
+      record.is_observed ? clock.of_clock(header.observed_at) : last_time(record, header, clock);
   return record;
 }
 

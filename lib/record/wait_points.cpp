@@ -46,6 +46,7 @@ WaitGraph::WaitGraph(const Job& job, const Messages& messages,
   are_all_halted_ = true;
   for (std::size_t node = 0; node < job.size(); ++node) {
     const Process process = job.record(node).process;
+    last_read_ = std::max(last_read_, job.record(node).read_at);
     if (process != Process::stopped && process != Process::ended) are_all_halted_ = false;
   }
   for (std::size_t node = 0; node < nodes.size(); ++node) find_state(node);
@@ -97,7 +98,8 @@ void WaitGraph::find_point(std::size_t node) {
   // If all processes have ended, the diagnosis concerns the calls in which they were before.
   if (record.process == Process::ended && !are_all_halted_) return;
   if (state.call == none) {
-    if (record.wait && !record.wait->ranks.empty()) state.point = point_of_wait(*record.wait);
+    if (record.wait && !record.wait->ranks.empty() && record.wait->ranks.size() <= most_ranks)
+      state.point = point_of_wait(*record.wait);
     return;
   }
   const Call& call = record.calls[state.call];
@@ -241,6 +243,13 @@ std::size_t WaitGraph::point_of_wait(const Wait& wait) {
   return points.size() - 1;
 }
 
+Time WaitGraph::valid_until(const Record& record) const {
+  if (is_gone(record)) return std::numeric_limits<Time>::max();
+  // A file whose process is elsewhere was read with the other records, but its last time may be
+  // old: a process that is stopped does not write any more.
+  return record.is_observed ? record.read_at : last_read_;
+}
+
 void WaitGraph::finish(WaitPoint& point) const {
   const auto sort_once = [](auto& list) {
     std::ranges::sort(list);
@@ -251,9 +260,7 @@ void WaitGraph::finish(WaitPoint& point) const {
   sort_once(point.no_records);  // both ends of a send_recv may be one rank
   for (const auto* const list : {&point.needed(), &std::as_const(point).halted}) {
     for (const std::size_t node : *list) {
-      const Record& record = job_.record(node);
-      point.valid_until = std::max(
-          point.valid_until, is_gone(record) ? std::numeric_limits<Time>::max() : record.read_at);
+      point.valid_until = std::max(point.valid_until, valid_until(job_.record(node)));
     }
   }
 }

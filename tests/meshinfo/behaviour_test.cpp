@@ -123,6 +123,16 @@ TEST_CASE("control characters of an argument do not reach the terminal") {
   CHECK_CONTAINS(result.err, "nowhere/a?b?c");
 }
 
+TEST_CASE("control characters of a file's name do not reach the terminal") {
+  const Scratch scratch;
+  const auto result = shell(
+      scratch,
+      "make-records running jobs; echo text >\"jobs/a$(printf '\\033[31m\\302\\233')b.rankmesh\";"
+      "meshinfo trace jobs");
+  CHECK(result.status == 0);
+  CHECK(result.err == "meshinfo: 'jobs/a [31m b.rankmesh' is not a record of rankmesh\n");
+}
+
 TEST_CASE("the sizes of bench: one size alone and the largest are valid") {
   const Scratch scratch;
   for (const std::string sizes : {"-b 8 -e 8", "-b 1024 -e 1K", "-b 1048576G -e 1048576G"}) {
@@ -143,6 +153,42 @@ TEST_CASE("a link or a pipe in the place of the file is kept") {
   REQUIRE(shell(scratch, "mkfifo pipe; cat pipe & meshinfo show tp=2 -o pipe; wait")
               .out.starts_with("mesh  tp=2"));
   CHECK(shell(scratch, "test -p pipe").status == 0);
+}
+
+TEST_CASE("a link in the place of the temporary file is not followed") {
+  const Scratch scratch;
+  const auto result = shell(scratch,
+                            "echo kept >other; ln -s other new.txt.$$.tmp; umask 022;"
+                            "exec meshinfo show tp=2 -o new.txt");
+  CHECK(result.status == 0);
+  CHECK(scratch.read("other") == "kept\n");
+  CHECK(shell(scratch, "stat -c %F,%a new.txt").out == "regular file,644\n");
+}
+
+TEST_CASE("copies of records belong to their user alone") {
+  const Scratch scratch;
+  const auto result = shell(scratch,
+                            "umask 022; make-records running jobs;"
+                            "meshinfo trace jobs --collect copies >text; stat -c %a copies/*");
+  CHECK(result.out == "600\n600\n600\n600\n");
+}
+
+TEST_CASE("each mesh that has not ended is followed in a table of its own") {
+  const Scratch scratch;
+  // The copies have the key of another mesh.
+  const std::string copies =
+      "mkdir other; cd other; for file in ../jobs/*; do"
+      " { head -c 40 $file; printf '\\001'; tail -c +42 $file; } >second-$(basename $file);"
+      " done; cd ..; mv other/* jobs;";
+  const auto titles = [&](const std::string& job) {
+    return shell(scratch, "rm -rf jobs other; make-records " + job + " jobs;" + copies +
+                              "make-records running jobs;"
+                              "meshinfo trace jobs --follow | grep nodes")
+        .out;
+  };
+  const std::string title = "dp=2,tp=2  4 ranks on 2 nodes, the last 0.0 s\n";
+  CHECK(titles("running") == title + title);
+  CHECK(titles("ended") == title);
 }
 
 TEST_CASE("version lists the libraries") {

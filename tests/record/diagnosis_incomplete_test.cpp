@@ -107,6 +107,36 @@ TEST_CASE("a wait that began after the others were read says nothing about them"
   CHECK(job.diagnose().has_error());
 }
 
+TEST_CASE("a call that is newer than the records of its other members accuses nobody") {
+  Job job{2, 2};
+  job.add(2, Job::tp, barrier, issued).begin = 60 * second;
+  job.call({0}, Job::dp, barrier, issued);
+  job[3].read_at = 50 * second;
+  const std::string text = lines(job.diagnose());
+  CHECK_CONTAINS(text, "this call began after the records of its other members had been read");
+  CHECK_LACKS(text, "no rank is missing");
+}
+
+TEST_CASE("a stopped rank on another node is found, although its record has no later time") {
+  Job job{2, 2};
+  job.add(2, Job::tp, barrier, issued).begin = 60 * second;
+  job.call({0}, Job::dp, barrier, issued);
+  job[3].process = Process::unknown;
+  job[3].is_observed = false;
+  job[3].read_at = 50 * second;  // its last time
+  const Diagnosis diagnosis = job.diagnose();
+  CHECK(diagnosis.ranks[2].waits_for == RankSet::parse("3"));
+  CHECK(diagnosis.findings[0].ranks == RankSet::parse("3"));
+  CHECK(diagnosis.findings[0].waiting == RankSet::parse("0,2"));
+}
+
+TEST_CASE("a wait for more ranks than a job has lists none") {
+  Job job{1, 2};
+  for (Record& record : job.records) record.world_size = 5'000'000;
+  job[0].wait = rankmesh::record::Wait{"close()", 50 * second, 5, RankSet::range(0, 5'000'000)};
+  CHECK(job.diagnose().ranks[0].waits_for.empty());
+}
+
 TEST_CASE("records in any order, twice, or with nonsense in them") {
   Job job{2, 2};
   job.call({0, 1, 2}, Job::world, barrier, issued);

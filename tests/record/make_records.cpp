@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // make-records JOB FOLDER: writes the records of a job that never ran, with the same bytes each
-// time. JOB is crossed, stopped or running; the job has the mesh dp=2,tp=2 on two hosts.
+// time. JOB is crossed, stopped, running or ended; the job has the mesh dp=2,tp=2 on two hosts.
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -115,7 +115,7 @@ int main(int argc, char** argv) {
         file.call(file.tp, Operation::all_reduce, 3, 210 + rank, rank < 2 ? 212 : -1);
       if (rank < 2) file.call(file.dp, Operation::all_gather, 3, 250, -1);
     } else {
-      file.observe(record::Process::running);
+      file.observe(job == "ended" ? record::Process::ended : record::Process::running);
     }
   }
   return 0;

@@ -106,4 +106,13 @@ TEST_CASE("processes with equal numbers on hosts with equal names are not confus
   CHECK(found[0].ranks[1].activity == Activity::outside);
 }
 
+TEST_CASE("processes of an earlier run with equal numbers are not those of this job") {
+  Job first{2, 1}, earlier = second_mesh(2, 1);
+  earlier.call({0}, Job::dp, barrier, issued);
+  CHECK(diagnoses_of(first, earlier)[0].ranks[0].activity == Activity::wait);
+  for (Record& record : first.records) record.process_origin = {2, 1, 1, 1};
+  for (Record& record : earlier.records) record.process_origin = {1, 1, 1, 1};
+  CHECK(diagnoses_of(first, earlier)[0].ranks[0].activity == Activity::outside);
+}
+
 }  // namespace rankmesh_test::other_meshes_test

@@ -100,6 +100,7 @@ TEST_CASE("a record says what its rank does") {
   CHECK(*last.begin <= found.read_at);
   const std::int64_t now = rankmesh::detail::monotonic_nanoseconds() + 5'000'000'000;
   CHECK(found.read_at <= now);
+  CHECK(found.is_observed);
   CHECK(now - *first.begin < 60'000'000'000);
 }
 
@@ -189,6 +190,7 @@ TEST_CASE("a failed call and the end of a mesh are recorded") {
   REQUIRE(found.records[0].calls.size() == 1);
   CHECK(found.records[0].calls[0].state == record::State::failed);
   CHECK(found.records[0].process == record::Process::unknown);  // of another host
+  CHECK(!found.records[0].is_observed);
 }
 
 TEST_CASE("a record has the last calls") {
@@ -285,7 +287,9 @@ TEST_CASE("a file says which process has made it, not only its host and its numb
     facts.boot = boot;
     facts.process.start_time = start;
     const RecordedRank rank{facts, folder.path()};
-    return record::read_all(record::sources_in(folder.path())).records.at(0).process;
+    const auto found = record::read_all(record::sources_in(folder.path())).records.at(0);
+    CHECK(found.process_origin == std::array{start, identity.pid_namespace, boot[0], boot[1]});
+    return found.process;
   };
   const auto boot = rankmesh::detail::own_boot();
   REQUIRE(boot[0] != 0);

@@ -56,10 +56,10 @@ Operands operands_of(const BenchCase& work, bool in_place, std::int64_t rank_in_
                      std::int64_t group_size);
 
 // Stores the values that a member contributes.
-void store_input(DataType type, std::byte* to, std::int64_t count, std::int64_t member);
+void store_input(const BenchCase& work, std::byte* to, std::int64_t count, std::int64_t member);
 
-// Returns how many elements of a rank's result differ from a plain computation. Averages and half
-// types may be rounded.
+// Returns how many elements of a rank's result differ from a plain computation, in which integers
+// wrap around. Averages and half types may be rounded.
 std::int64_t count_wrong(const BenchCase& work, const std::byte* results, std::int64_t count,
                          std::int64_t rank_in_group, std::int64_t group_size);
 

@@ -9,6 +9,7 @@
 #include <system_error>
 #include <utility>
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
@@ -96,10 +97,19 @@ constexpr double long_time = 1;  // seconds of writing after which progress is s
                    "choose another path for -o"};
 }
 
+// Opens a new file. In a shared folder, others may have made a link of this name: it is removed and
+// never followed.
+std::FILE* open_new(const std::string& path, unsigned mode) {
+  ::unlink(path.c_str());
+  const int descriptor =
+      ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+  return descriptor < 0 ? nullptr : ::fdopen(descriptor, "w");
+}
+
 }  // namespace
 
 // Only a plain file is replaced. A device and a pipe are written to, and a link is followed.
-Output::Output(const std::string& path) : path_{path}, file_{stdout} {
+Output::Output(const std::string& path, unsigned mode) : path_{path}, file_{stdout} {
   namespace fs = std::filesystem;
   if (path_.empty()) return;
   std::error_code error;
@@ -108,7 +118,7 @@ Output::Output(const std::string& path) : path_{path}, file_{stdout} {
   const bool is_special = fs::exists(path_, error) && !fs::is_regular_file(path_, error);
   if (!is_special) temporary_ = fmt::format("{}.{}.tmp", path_, getpid());
   remove_if_interrupted(temporary_);
-  file_ = std::fopen((is_special ? path_ : temporary_).c_str(), "w");
+  file_ = is_special ? std::fopen(path_.c_str(), "w") : open_new(temporary_, mode);
   if (file_ == nullptr) refuse_path(path_, std::strerror(errno));
 }
 
@@ -140,8 +150,8 @@ void Output::finish() {
   remove_if_interrupted("");
 }
 
-void write_file(const std::string& path, std::string_view text) {
-  Output output{path};
+void write_file(const std::string& path, std::string_view text, unsigned mode) {
+  Output output{path, mode};
   output.write(text);
   output.finish();
 }

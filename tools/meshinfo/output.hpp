@@ -50,7 +50,8 @@ struct OutputOptions {
 // directly.
 class Output {
  public:
-  explicit Output(const std::string& path);
+  // @param mode  the rights of a new file, less those that the umask takes.
+  explicit Output(const std::string& path, unsigned mode = 0666);
   ~Output();
   Output(const Output&) = delete;
   Output& operator=(const Output&) = delete;
@@ -66,7 +67,8 @@ class Output {
 };
 
 // Writes a text to a file, or to the standard output if the path is empty.
-void write_file(const std::string& path, std::string_view text);
+// @param mode  see Output.
+void write_file(const std::string& path, std::string_view text, unsigned mode = 0666);
 
 // Writes the document in the chosen form. If this takes more than a second, the amount is shown on
 // the user's terminal, unless the output goes there.

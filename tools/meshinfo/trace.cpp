@@ -11,6 +11,7 @@
 #include "command.hpp"
 #include "rankmesh/base/error.hpp"
 #include "record/alignment.hpp"
+#include "record/detail/image.hpp"
 #include "record/other_meshes.hpp"
 #include "report/reports.hpp"
 #include "report/timeline.hpp"
@@ -21,7 +22,7 @@ namespace rankmesh::meshinfo {
 using record::Finding;
 
 void report_remark(const std::string& remark) {
-  std::fputs(fmt::format("meshinfo: {}\n", remark).c_str(), stderr);
+  std::fputs(fmt::format("meshinfo: {}\n", record::detail::printable(remark)).c_str(), stderr);
 }
 
 namespace {

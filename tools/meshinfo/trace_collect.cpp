@@ -19,6 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr unsigned rights_of_records = 0600;  // as the files that a rank writes
+
 // The folder of --collect.
 class Collection {
  public:
@@ -48,7 +50,7 @@ class Collection {
       const record::Record found = record::read(std::as_bytes(std::span{copy}), "of another node");
       write_file(fmt::format("{}/{:016x}-rank{}{}", folder_, found.mesh_key, found.rank.value(),
                              record::format::file_ending),
-                 copy);
+                 copy, rights_of_records);
       ++size_;
     } catch (const Error&) {
       failure_ = std::current_exception();

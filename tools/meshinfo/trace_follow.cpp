@@ -48,6 +48,21 @@ bool have_changed(const Records& before, const Records& now) {
   return !std::ranges::equal(before, now, {}, &record::Record::read_at, &record::Record::read_at);
 }
 
+// Prints what each mesh does. Meshes that have ended are left out: the folder may have records of
+// earlier jobs.
+void print_meshes(const Records& before, const Records& now, std::size_t height,
+                  const TraceOptions& options, Output& output) {
+  std::vector<Records> meshes = record::by_mesh(now);
+  std::erase_if(meshes, [](const Records& mesh) { return std::ranges::none_of(mesh, goes_on); });
+  const std::size_t lines_between = std::min(height, meshes.size() - 1);
+  for (const Records& mesh : meshes) {
+    if (&mesh != &meshes.front() && options.output.chosen_format() == report::Format::text)
+      output.write("\n");
+    print(report::follow(before, mesh, (height - lines_between) / meshes.size()), options.output,
+          output);
+  }
+}
+
 // Returns nothing if the job has ended, and its records with it.
 Records read_again(const TraceOptions& options) {
   try {
@@ -76,8 +91,7 @@ void follow(const TraceOptions& options) {
       output.write("\x1b[H\x1b[J");  // to the corner, and clear the rest
     else if (is_text && !is_first)
       output.write("\n");
-    print(report::follow(before, now, redraws ? screen_height() - 1 : SIZE_MAX), options.output,
-          output);
+    print_meshes(before, now, redraws ? screen_height() - 1 : SIZE_MAX, options, output);
     before = std::move(now);
   }
   if (is_text)

@@ -2,6 +2,7 @@
 // The contents of a rank's record: its last calls, marks and waits.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -134,11 +135,16 @@ struct Record {
   std::string host;             ///< The name of the host.
   std::int32_t node = 0;        ///< The number of the node.
   std::int64_t process_id = 0;  ///< The number of the process on its host.
+  /// With the host and the number, what distinguishes the process from earlier ones and from those
+  /// in other containers: its start time, its process namespace and the boot of its machine, as in
+  /// format::Header. 0 if they are not known.
+  std::array<std::uint64_t, 4> process_origin{};
   Presence presence = Presence::open;  ///< What the rank says about its part in the mesh.
   std::string reason;  ///< The reason, if an exception destroyed the mesh; empty otherwise.
   Process process = Process::unknown;  ///< What the system says about the process.
   std::int64_t opened_at = 0;          ///< When the mesh was opened, in nanoseconds since 1970.
-  Time read_at = 0;  ///< When the record was read, or its last time; see record::read().
+  Time read_at = 0;         ///< When the record was read, or its last time; see record::read().
+  bool is_observed = true;  ///< Whether read_at is the time at which the record was read.
   /// How far the clock of the rank's node may differ from that of node 0, in nanoseconds.
   std::int64_t clock_error = 0;
   bool has_all_times = false;  ///< Whether a time was taken for every call.

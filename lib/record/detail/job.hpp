@@ -15,6 +15,9 @@ namespace rankmesh::record::detail {
 
 inline constexpr std::size_t none = SIZE_MAX;
 
+/// Lists of ranks that are longer cannot belong to a job whose records fit in memory.
+inline constexpr std::int64_t most_ranks = std::int64_t{1} << 22;
+
 /// The collectives of a rank in one of its groups.
 struct Member {
   std::size_t node = 0;              ///< Index in Job::nodes.

@@ -104,11 +104,14 @@ class WaitGraph {
   void add_member(WaitPoint& point, const Member& member, std::uint64_t number,
                   bool is_needed) const;
   void add_idle_members(WaitPoint& point, std::size_t group, std::uint64_t number) const;
+  /// Returns until when the record says what its rank did.
+  [[nodiscard]] Time valid_until(const Record& record) const;
   void finish(WaitPoint& point) const;
 
   const Job& job_;
   const Messages& messages_;
-  bool are_all_halted_ = false;  // every process is stopped or has ended
+  bool are_all_halted_ = false;                        // every process is stopped or has ended
+  Time last_read_ = std::numeric_limits<Time>::min();  // the latest Record::read_at
   std::map<std::tuple<std::size_t, std::uint64_t, Role, std::uint64_t>, std::size_t> collectives_;
   // The points by Wait::point and Wait::ranks: the members of a redistribution wait for different
   // ranks.
