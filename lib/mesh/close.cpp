@@ -294,16 +294,14 @@ void Mesh::close() {
   for (const auto& connection : state.connections) connection->guard().leave();
   bool differ = false;
   std::exception_ptr failure;  // the first one; MPI's communicators are closed nevertheless
-  std::optional<detail::AtLook> look{std::in_place, control,
-                                     [&] { look_at_groups(state, failure); }};
   try {
+    const detail::AtLook look{control, [&] { look_at_groups(state, failure); }};
     differ = meet_at_close(state, has_failed, agreement);
   } catch (const LostRanks&) {
     throw;
   } catch (const Error& error) {
     const bool is_mismatch = dynamic_cast<const MismatchError*>(&error) != nullptr;
     const bool has_ended = failure != nullptr || control.board().who_gave_up_close();
-    look.reset();
     if (has_ended || !is_mismatch) end_close(state, error);
     for (const auto& connection : state.connections) connection->guard().stay();
     // No rank goes on before all have taken back that they leave.
@@ -312,7 +310,6 @@ void Mesh::close() {
                       state.deadline());
     throw;  // the mesh stays open
   }
-  look.reset();
   keep_failure(failure, [&] {
     state.runtime->in_flight.end_receives(nullptr, control.monitor, state.deadline());
   });
