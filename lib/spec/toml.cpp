@@ -173,7 +173,7 @@ class MeshFileReader {
     toml::table settings = *found->as_table();
     settings.is_inline(false);  // it follows other tables
     std::ostringstream text;
-    text << toml::toml_formatter{toml::table{{"settings", std::move(settings)}}} << '\n';
+    text << toml::table{{"settings", std::move(settings)}} << '\n';
     spec_.settings_ = text.str();
   }
 
