@@ -62,7 +62,7 @@ bool DeviceCalls::forget_ended() noexcept {
 }
 
 // The oldest call that has not ended stays, because other calls and other ranks may wait for it.
-// The calls of one stream end in order.
+// The calls of one stream end in order. If none has ended, the second oldest is forgotten.
 void DeviceCalls::make_room() {
   std::vector<const void*> busy;  // streams
   std::erase_if(calls_, [&](Followed& followed) {

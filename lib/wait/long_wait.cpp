@@ -30,9 +30,6 @@ RankStatus status_in(const std::map<int, RankStatus>& ranks, int member) {
 
 double stall_lead(double stall) { return std::min(patience().before_stall.count(), stall / 2); }
 
-// In nanoseconds.
-std::int64_t check_interval() { return static_cast<std::int64_t>(patience().check.count() * 1e9); }
-
 // Returns the wait for the members of another mesh. No wait of these members has its key.
 WaitPoint seen_from_another_mesh(const WaitPoint& point) {
   std::string activity =
@@ -92,7 +89,7 @@ std::vector<int> LongWait::awaited() const {
 
 void LongWait::begin() {
   begin_ = NodeBoard::now();
-  next_check_ = next_deadlock_check_ = begin_ + check_interval();
+  next_check_ = next_deadlock_check_ = begin_ + nanoseconds(patience().check);
   if (state_.control == nullptr) return;
   next_stall_ = state_.control->stall.count();
   published_.emplace(state_.board(), wait_of_point(), ranks_elsewhere());
@@ -240,7 +237,7 @@ LongWait::Members LongWait::members() const {
 // before it failed, so the condition of the wait is polled for another moment.
 void LongWait::look_for_failures() {
   if (local_.empty() || NodeBoard::now() < next_check_) return;
-  next_check_ = NodeBoard::now() + check_interval();
+  next_check_ = NodeBoard::now() + nanoseconds(patience().check);
   const auto has_failed = [&](int member) {
     return state_.board()->has_failed(state_.in_mesh(member));
   };
@@ -260,7 +257,7 @@ void LongWait::look_for_failures() {
 void LongWait::look_for_deadlock() {
   if (!point_.needed || local_.empty() || NodeBoard::now() < next_deadlock_check_) return;
   if (deadlock_ && may_give_up()) throw_deadlock();
-  next_deadlock_check_ = NodeBoard::now() + check_interval();
+  next_deadlock_check_ = NodeBoard::now() + nanoseconds(patience().check);
   if (!deadlock_watch_) deadlock_watch_.emplace(*state_.board());
   published_->need(state_.in_mesh(point_.needed()));
   deadlock_ = deadlock_watch_->look(state_.names.of_mesh());

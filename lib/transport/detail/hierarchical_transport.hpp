@@ -37,9 +37,8 @@ class RANKMESH_API HierarchicalTransport final : public RoutedTransport {
   /// @param comm   The communicator of the group. It must outlive this object.
   /// @param guard  Numbers the calls of the group, and with the option `check` compares each call
   ///               before it is carried out. It must outlive this object.
-  /// @param uses_copies  Whether operations use copies of the caller's buffers, because ranks may
-  /// be
-  ///                     lost; see StagedCall.
+  /// @param uses_copies  Whether operations use copies of the caller's buffers: ranks may be lost.
+  ///                     See StagedCall.
   HierarchicalTransport(mpi::CommunicatorView comm, Nodes nodes, detail::NoteGuard& guard,
                         bool uses_copies, levels::Sizes sizes = {});
 
