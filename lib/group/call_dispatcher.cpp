@@ -90,14 +90,14 @@ RoutedTransport* CallDispatcher::check(const Call& call) const {
 // Symmetric memory of this group is used directly, and messages of this member to itself are
 // copied. For all other calls, the routes choose the transport.
 RoutedTransport& CallDispatcher::transport_for(const Call& call) const {
+  for (const SymmetricWindow* window : {call.in.window, call.out.window})
+    if (window != nullptr && !window->is_open)
+      throw ClosedError{fmt::format("{}.{} uses symmetric memory of a closed mesh", name_,
+                                    to_string(call.operation)),
+                        "close() frees symmetric memory: allocate it on an open mesh"};
   const auto& to_itself = connection_->host().to_itself;
   if (to_itself != nullptr && is_to_itself(call, self_)) return *to_itself;
   if (call.in.window != nullptr || call.out.window != nullptr) {
-    for (const SymmetricWindow* window : {call.in.window, call.out.window})
-      if (window != nullptr && !window->is_open)
-        throw ClosedError{fmt::format("{}.{} uses symmetric memory of a closed mesh", name_,
-                                      to_string(call.operation)),
-                          "close() frees symmetric memory: allocate it on an open mesh"};
     for (const auto& transport : connection_->host().list)
       if (transport->uses_symmetric_memory(call)) return *transport;
   }
@@ -124,13 +124,12 @@ void CallDispatcher::keeping_failure(const Call& call, Action&& action) {
     runtime_->throw_if_result_of_loss(error);
     throw;
   } catch (const std::bad_alloc&) {
-    out_of_memory(call);
+    out_of_memory(call, point_of(call, next_number(call)));
   }
 }
 
 // The other members wait for this one, and learn why it does not come.
-void CallDispatcher::out_of_memory(const Call& call) {
-  const WaitPoint point = point_of(call, next_number(call));
+void CallDispatcher::out_of_memory(const Call& call, const WaitPoint& point) {
   const Error error = too_little_memory(point.activity, call);
   runtime_->last_failure = error.message();
   connection_->mark_broken(error);
@@ -191,8 +190,8 @@ void CallDispatcher::route(const Call& call) {
 }
 
 void CallDispatcher::run_on_host(const Call& call) {
-  if (is_point_to_point(call.operation)) connection_->messages.add(call);
   RoutedTransport& transport = transport_for(call);
+  if (is_point_to_point(call.operation)) connection_->messages.add(call);
   if (transport.is_polled(call)) return transport.run(call, *this);
   if (runtime_->deadline) return run_polled(call);
   if (runtime_->slow_path.any()) return run_in_mpi_beside_polled(call, transport);
@@ -286,12 +285,12 @@ Work CallDispatcher::start_checked(const Call& call, std::shared_ptr<void> kept,
   operation->is_deferred = is_batched;
   operation->source = call.source;
   operation->tag = call.tag;
-  if (operation->is_message) connection_->messages.add(call);
   operation->kept = std::move(kept);
   operation->finish = std::move(finish);
   constexpr std::uint64_t bits = record::format::async_bit;
   operation->recorded = on_device != nullptr ? record_on_device(call, *on_device, bits)
                                              : record(call, number, transport_for(call), bits);
+  if (operation->is_message) connection_->messages.add(call);
   if (is_batched) {
     runtime_->batch.defer({call, *this, connection_->group.place, operation});
     return Work{std::move(operation), runtime_};

@@ -184,7 +184,11 @@ RecordedCall CallDispatcher::issue(const DeferredCall& deferred) {
     return recorded;
   }
   operation->is_deferred = false;
-  start_on_host(call, *operation);
+  try {
+    start_on_host(call, *operation);
+  } catch (const std::bad_alloc&) {
+    out_of_memory(call, operation->point());
+  }
   runtime_->in_flight.add(operation);
   return {};
 }

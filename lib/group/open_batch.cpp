@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "detail/call_dispatcher.hpp"
+#include "rankmesh/base/detail/reasons.hpp"
 #include "rankmesh/base/error.hpp"
 #include "transport/detail/call_descriptor.hpp"
 
@@ -23,14 +24,12 @@ class FirstFailure {
     try {
       step();
       return true;
-    } catch (const Error& error) {
-      if (failure_ == nullptr) {
-        failure_ = std::current_exception();
-        message_ = error.message();
-        is_of_loss_ = dynamic_cast<const LostRanks*>(&error) != nullptr;
-      }
-      return false;
+    } catch (const LostRanks&) {
+      keep(true);
+    } catch (...) {  // also an exception of a transport of the program
+      keep(false);
     }
+    return false;
   }
   [[nodiscard]] bool happened() const { return failure_ != nullptr; }
   [[nodiscard]] const std::string& message() const { return message_; }
@@ -40,6 +39,13 @@ class FirstFailure {
   }
 
  private:
+  void keep(bool is_of_loss) {
+    if (failure_ != nullptr) return;
+    failure_ = std::current_exception();
+    message_ = current_reasons().message;
+    is_of_loss_ = is_of_loss;
+  }
+
   std::exception_ptr failure_;
   std::string message_;
   bool is_of_loss_ = false;

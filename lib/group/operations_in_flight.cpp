@@ -95,6 +95,9 @@ bool OperationsInFlight::look(const std::shared_ptr<AsyncOperation>& operation) 
   } catch (const Error& error) {
     operation->failure = error.message();
     operation->unseen = std::current_exception();
+    // Its Work may be gone. Then close() throws the failure.
+    std::erase_if(failed_, [](const auto& earlier) { return earlier->unseen == nullptr; });
+    failed_.push_back(operation);
     return false;
   }
 }
@@ -269,6 +272,13 @@ void OperationsInFlight::finish(const Connection* only, WaitMonitor& monitor,
     else
       wait(*operation, monitor, deadline);
   }
+  throw_unseen(only);
+}
+
+void OperationsInFlight::throw_unseen(const Connection* only) {
+  for (const auto& operation : failed_)
+    if (operation->unseen != nullptr && (only == nullptr || operation->connection.get() == only))
+      std::rethrow_exception(std::exchange(operation->unseen, nullptr));
 }
 
 void OperationsInFlight::end_receives(const Connection* only, WaitMonitor& monitor,
@@ -278,7 +288,7 @@ void OperationsInFlight::end_receives(const Connection* only, WaitMonitor& monit
     return !can_be_cancelled(*operation) ||
            (only != nullptr && operation->connection.get() != only);
   });
-  if (receives.empty()) return;
+  if (receives.empty()) return throw_unseen(only);
   std::exception_ptr failure;  // the first one
   const auto has_ended = [&](auto&& action) {
     try {
@@ -309,6 +319,7 @@ void OperationsInFlight::end_receives(const Connection* only, WaitMonitor& monit
     });
   }
   if (failure != nullptr) std::rethrow_exception(failure);
+  throw_unseen(only);
 }
 
 void OperationsInFlight::finish_polled(WaitMonitor& monitor) {

@@ -31,10 +31,10 @@ void for_each_piece(const ConstBuffer& array, const Blocks* blocks, std::int64_t
 
 ScratchCall::ScratchCall(const Call& call, RankInGroup self, std::int64_t size)
     : original_{call},
-      plain_{call},
+      plain_{original_.call},
       size_{size},
       has_result_{has_output(call.operation, call.root == self)} {
-  plain_.original = &original_;
+  plain_.original = &original_.call;
   plain_.rows = 1;
   plain_.in.window = nullptr;  // scratch memory is not symmetric
   plain_.out.window = nullptr;
@@ -73,12 +73,12 @@ void ScratchCall::widen_all() {
 }
 
 void ScratchCall::finish() {
-  if (plain_.out.type != original_.out.type)
-    return narrow(original_.out.type, out_, original_.out.data);
+  const Call& call = original_.call;
+  if (plain_.out.type != call.out.type) return narrow(call.out.type, out_, call.out.data);
   if (out_blocks_.empty()) return;
-  for_each_piece(original_.out.as_input(), original_.out_blocks, rows_out(original_), size_,
+  for_each_piece(call.out.as_input(), call.out_blocks, rows_out(call), size_,
                  [&](std::int64_t at, std::int64_t packed, std::size_t bytes) {
-                   std::memcpy(original_.out.data + at, out_blocks_.data() + packed, bytes);
+                   std::memcpy(call.out.data + at, out_blocks_.data() + packed, bytes);
                  });
 }
 

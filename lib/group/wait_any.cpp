@@ -53,7 +53,8 @@ std::optional<std::size_t> detail::WorkAccess::wait_any(std::span<Work> works,
   std::shared_ptr<detail::MeshRuntime> runtime;
   for (Work& work : works) {
     if (work.operation_ == nullptr) continue;
-    if (work.operation_->is_deferred) work.wait();  // which throws
+    if (work.operation_->is_deferred && work.operation_->failure.empty())
+      work.wait();  // which throws
     if (runtime == nullptr) runtime = work.runtime_;
     if (work.runtime_ == runtime) operations.push_back(work.operation_);
   }

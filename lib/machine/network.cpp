@@ -144,7 +144,8 @@ std::vector<MachineLevel> levels_of(const Network& network, const std::vector<st
         level.kind = LevelKind::domain;
     }
     level.name = level.kind == LevelKind::domain ? "block" : tier_name(height - 1);
-    if (has_one_unit(level)) continue;
+    // A single domain says that the hosts are as near to each other as those of one node.
+    if (level.kind != LevelKind::domain && has_one_unit(level)) continue;
     if (!result.empty() && is_same(result.back(), level)) {
       // The inner of two equal levels says more if it is a domain.
       if (level.kind == LevelKind::domain) result.back() = std::move(level);

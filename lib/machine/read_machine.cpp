@@ -245,8 +245,9 @@ Machine MachineReader::by_nodes(const Nodes& nodes, const MachineNumbers& number
     const std::int64_t domain = *numbers.ranks_per_domain;
     for (const std::int64_t size : nodes.sizes) require_nesting(domain, size);
     const auto at = std::ranges::find(levels, LevelKind::node, &MachineLevel::kind);
-    const bool is_inside = domain < nodes.sizes.front();
-    if (domain != nodes.sizes.front())
+    const bool is_inside =
+        std::ranges::any_of(nodes.sizes, [&](std::int64_t size) { return domain < size; });
+    if (std::ranges::any_of(nodes.sizes, [&](std::int64_t size) { return domain != size; }))
       levels.insert(is_inside ? at + 1 : at, even("nvlink", LevelKind::domain, domain));
   }
   Machine machine{std::ssize(nodes.node_of_slot), std::move(levels), devices()};

@@ -101,7 +101,12 @@ bool meet_at_close(detail::MeshState& state, bool has_failed, Agreement& agreeme
                                                                 : board.not_closing();
     };
     board.begin_close(has_failed, balance);
-    control.monitor.wait([&] { return board.all_close(); }, point, state.deadline());
+    try {
+      control.monitor.wait([&] { return board.all_close(); }, point, state.deadline());
+    } catch (const LostRanks&) {
+      // A rank that comes later must not count this one. If all have come, the close goes on.
+      if (board.give_up_close()) throw;
+    }
     if (const auto slot = board.who_gave_up_close()) {
       control.throw_if_newly_lost();
       throw_given_up(control, *slot);
@@ -300,6 +305,7 @@ void Mesh::close() {
   } catch (const LostRanks&) {
     throw;
   } catch (const Error& error) {
+    control.throw_if_result_of_loss(error);
     const bool is_mismatch = dynamic_cast<const MismatchError*>(&error) != nullptr;
     const bool has_ended = failure != nullptr || control.board().who_gave_up_close();
     if (has_ended || !is_mismatch) end_close(state, error);

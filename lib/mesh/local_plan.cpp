@@ -91,10 +91,10 @@ std::int64_t ranks_for(const MeshSpec& spec, std::int64_t ranks, const MeshOptio
 void require_survivable(const MeshPlan& plan, std::int64_t spares, bool is_first,
                         const Survival& survival) {
   const ShrinkPolicy policy = survival.policy;
-  if (!(survival.silence.count() >= 0.2))
-    throw UsageError{
-        fmt::format("Survival::silence must be at least 0.2 s, got {} s", survival.silence.count()),
-        "leave it at its default"};
+  if (!(survival.silence.count() >= 0.2 && survival.silence.count() <= 1e6))
+    throw UsageError{fmt::format("Survival::silence must be from 0.2 s to 1,000,000 s, got {} s",
+                                 survival.silence.count()),
+                     "leave it at its default"};
   if (policy == ShrinkPolicy::spare && spares == 0 && is_first)
     throw UsageError{"MeshOptions::survive has the policy spare, but the mesh takes all ranks",
                      "start more ranks than the mesh has, and give the sizes of all its "

@@ -7,27 +7,27 @@
 
 namespace rankmesh {
 
-NcclGroup::NcclGroup(Mesh& mesh) : state_{&mesh.open_state("an NcclGroup")} {
-  const detail::CallLock lock{*state_->runtime};
-  state_->runtime->batch.begin();
+NcclGroup::NcclGroup(Mesh& mesh) : runtime_{mesh.open_state("an NcclGroup").runtime} {
+  const detail::CallLock lock{*runtime_};
+  runtime_->batch.begin();
 }
 
 NcclGroup::~NcclGroup() {
   try {
     end();
-  } catch (const Error&) {
+  } catch (...) {
     // The groups are marked as broken, so their next operation reports the reason.
   }
 }
 
 void NcclGroup::end() {
-  if (state_ == nullptr) return;
-  detail::MeshState& state = *std::exchange(state_, nullptr);
-  const detail::CallLock lock{*state.runtime};
+  const auto runtime = std::exchange(runtime_, nullptr);
+  if (runtime == nullptr || runtime->is_closed) return;  // the end of the mesh has ended the batch
+  const detail::CallLock lock{*runtime};
   try {
-    state.runtime->batch.end(state.deadline());
+    runtime->batch.end(runtime->control->deadline());
   } catch (const Error& error) {
-    state.runtime->throw_if_result_of_loss(error);
+    runtime->throw_if_result_of_loss(error);
     throw;
   }
 }

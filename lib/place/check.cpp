@@ -88,10 +88,14 @@ Visits visits_of(const RankSet& ranks, const Machine& machine, std::size_t level
 // "3 of 8: numbers 0-2"
 std::string groups_text(const LevelSpread& spread, std::int64_t groups) {
   std::string ranges;
-  for (const auto& [first, last] : spread.split_groups)
+  std::int64_t shown = 0;
+  for (const auto& [first, last] : spread.split_groups) {
+    shown += last - first + 1;
     ranges +=
         fmt::format("{}{}", ranges.empty() ? "" : ",",
                     first == last ? fmt::format("{}", first) : fmt::format("{}-{}", first, last));
+  }
+  if (shown < spread.split) ranges += ",...";
   return fmt::format("{} of {}: numbers {}", spread.split, groups, ranges);
 }
 
@@ -178,7 +182,7 @@ void check_pipeline(const GroupFamily& family, const Machine& machine,
 void check_uneven(const GroupFamily& family, const Machine& machine,
                   const std::vector<LevelSpread>& spreads, Findings& findings) {
   const std::size_t node = machine.node_level();
-  if (spreads[node].split == 0 || family.group_size() <= spreads[node].most_units) return;
+  if (spreads[node].split == 0) return;
   std::int64_t first = -1;
   Visits example;
   visit_distinct_groups(family, machine, node, [&](std::int64_t g, std::int64_t) {
@@ -207,7 +211,7 @@ void check_family(const GroupFamily& family, const Machine& machine, Findings& f
   check_domain(family, machine, spreads, findings);
   check_fault_domain(family, machine, spreads, findings);
   check_pipeline(family, machine, spreads, findings);
-  if (family.is_strided()) check_uneven(family, machine, spreads, findings);
+  check_uneven(family, machine, spreads, findings);
 }
 
 // The rules for the nodes of the machine.
@@ -227,13 +231,19 @@ void check_nodes(const Machine& machine, Findings& findings) {
                  .fix = "start fewer ranks on a node"});
   const MachineLevel& nodes = machine.levels()[node];
   if (nodes.size > 0) return;
-  std::int64_t changes = 1;
-  for (std::size_t s = 1; s < nodes.units.size(); ++s)
-    changes += nodes.units[s] != nodes.units[s - 1];
-  if (changes > machine.unit_count(node))
+  std::vector<bool> is_entered(static_cast<std::size_t>(machine.unit_count(node)));
+  std::int64_t scattered = -1;  // the first node that is entered again
+  for (std::size_t s = 0; s < nodes.units.size() && scattered < 0; ++s) {
+    if (s > 0 && nodes.units[s] == nodes.units[s - 1]) continue;
+    const std::int64_t unit = nodes.units[s];
+    if (is_entered[static_cast<std::size_t>(unit)]) scattered = unit;
+    is_entered[static_cast<std::size_t>(unit)] = true;
+  }
+  if (scattered >= 0)
     add_finding(
         findings, "scattered-ranks",
-        {.what = fmt::format("the ranks of {} are not consecutive", machine.unit_name(node, 0)),
+        {.what =
+             fmt::format("the ranks of {} are not consecutive", machine.unit_name(node, scattered)),
          .why = "the mesh assumes that each node hosts consecutive ranks",
          .fix = "let the launcher fill one node after the other (Open MPI: --map-by slot, Slurm: "
                 "--distribution=block); if the ranks follow a file of `meshinfo emit`, keep it and "

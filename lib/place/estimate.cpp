@@ -17,10 +17,12 @@ __extension__ using Wide = __int128;
 // Returns a product of whole numbers, divided once at the end, rounded up.
 std::int64_t quotient(std::initializer_list<Wide> factors, std::initializer_list<Wide> divisors) {
   Wide value = 1, divisor = 1;
-  for (const Wide factor : factors) value *= factor;
-  for (const Wide factor : divisors) divisor *= factor;
-  const Wide result = (value + divisor - 1) / divisor;
-  if (result > Wide{1} << 60)
+  bool fits = true;
+  for (const Wide factor : factors) fits = fits && !__builtin_mul_overflow(value, factor, &value);
+  for (const Wide factor : divisors)
+    fits = fits && !__builtin_mul_overflow(divisor, factor, &divisor);
+  const Wide result = value / divisor + (value % divisor == 0 ? 0 : 1);
+  if (!fits || result > Wide{1} << 60)
     throw SpecError{"the number of bytes that the model sends overflows",
                     "check the figures of the model"};
   return static_cast<std::int64_t>(result);
@@ -242,6 +244,7 @@ void require_known_names(const MeshPlan& plan) {
   require(FamilyRole::context, {"cp"});
   require(FamilyRole::expert, {"ep"});
   require(FamilyRole::data, {"dp", "dp_cp", "fsdp"});
+  require(FamilyRole::sharded, {"fsdp"});
 }
 
 }  // namespace
@@ -270,10 +273,13 @@ std::vector<FamilyVolume> estimate(const MeshPlan& plan, const ModelFigures& mod
   // has a tp family.
   const std::int64_t replicated =
       find(plan, "tp_dp_cp") == nullptr ? 0 : model.replicated_parameters;
-  estimator.data(
-      all_data,
-      model.parameters - model.expert_parameters - replicated + estimator.second_embedding(),
-      sizes.t * sizes.p);
+  // Without a family of its own for the replicas of experts, they are those of other parameters.
+  const bool has_expert_data = find(plan, "edp") != nullptr || find(plan, "expt_dp") != nullptr;
+  const std::int64_t experts = has_expert_data ? 0 : model.expert_parameters / sizes.e;
+  estimator.data(all_data,
+                 model.parameters - model.expert_parameters + experts - replicated +
+                     estimator.second_embedding(),
+                 sizes.t * sizes.p);
   estimator.data("tp_dp_cp", replicated, sizes.p);
   estimator.embedding();
   // Megatron's preset has the prefix `expt_`.

@@ -89,6 +89,9 @@ ModelFigures ModelFigures::parse_toml(std::string_view text, std::string_view or
     reader.refuse(reader.line("optimizer"), fmt::format("unknown optimizer '{:.40}'", optimizer),
                   "write replicated, distributed or fsdp");
   if (model.kv_hidden == 0) model.kv_hidden = model.hidden;
+  if (model.expert_layers > model.layers)
+    reader.refuse(reader.line("expert_layers"), "more layers have experts than there are layers",
+                  "`layers` includes those with experts");
   if (model.expert_parameters > model.parameters)
     reader.refuse(reader.line("expert_parameters"),
                   "the experts have more parameters than the whole model",

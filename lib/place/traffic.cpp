@@ -28,7 +28,8 @@ std::vector<FamilyTraffic> usual_traffic(const MeshPlan& plan) {
   std::vector<FamilyTraffic> traffic;
   for (const GroupFamily& family : plan.families())
     if (const std::int64_t bytes = usual_bytes[static_cast<std::size_t>(role_of(family.name()))];
-        bytes > 0 && family.group_size() > 1)
+        bytes > 0 && family.group_size() > 1 &&
+        family.coverage(plan.world_size()) != Coverage::overlapping)
       traffic.push_back({family.name(), bytes, usual_pattern(family.name())});
   if (!traffic.empty()) return traffic;
   for (const GroupFamily& family : plan.families())

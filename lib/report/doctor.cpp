@@ -22,16 +22,28 @@ const std::vector<Rule>& doctor_rules() {
   return rules;
 }
 
+namespace {
+
+// Values of variables may have control characters, which could move the cursor of a terminal.
+std::string without_controls(std::string text) {
+  std::ranges::replace_if(
+      text, [](unsigned char c) { return c < ' ' || c == 0x7f; }, '?');
+  return text;
+}
+
+}  // namespace
+
 std::vector<Finding> examine(const Examination& job) {
   std::vector<Finding> findings;
   for (const Rule& rule : doctor_rules())
     for (Found& found : rule.find(job))
-      findings.push_back({.id = std::string{rule.id},
-                          .severity = rule.severity,
-                          .ranks = std::move(found.ranks),
-                          .what = std::move(found.what),
-                          .why = std::string{rule.why},
-                          .fix = fmt::format(fmt::runtime(rule.fix), found.detail)});
+      findings.push_back(
+          {.id = std::string{rule.id},
+           .severity = rule.severity,
+           .ranks = std::move(found.ranks),
+           .what = without_controls(std::move(found.what)),
+           .why = std::string{rule.why},
+           .fix = fmt::format(fmt::runtime(rule.fix), without_controls(found.detail))});
   std::ranges::stable_sort(findings, {}, &Finding::severity);
   return findings;
 }
@@ -60,6 +72,7 @@ std::vector<Variant> variants(const Examination& job,
 namespace {
 
 constexpr std::size_t most_characters = 200;  // of a value
+constexpr std::ptrdiff_t most_shown = 4;      // texts in a list
 
 bool continues_character(char byte) { return (static_cast<unsigned char>(byte) & 0xc0) == 0x80; }
 
@@ -79,8 +92,7 @@ std::size_t common_begin(const std::vector<Variant>& all) {
   return common == std::numeric_limits<std::size_t>::max() ? 0 : common;
 }
 
-// Returns a value, or the part of it where it differs from others. Control characters could move
-// the cursor of a terminal.
+// Returns a value, or the part of it where it differs from others.
 std::string shown(const std::string& value, std::size_t common) {
   std::size_t begin = 0, size = value.size();
   if (size > most_characters) {
@@ -89,10 +101,7 @@ std::string shown(const std::string& value, std::size_t common) {
     size = std::min(size - begin, most_characters);
     while (begin + size < value.size() && continues_character(value[begin + size])) --size;
   }
-  std::string text = value.substr(begin, size);
-  std::ranges::replace_if(
-      text, [](unsigned char c) { return c < ' ' || c == 0x7f; }, '?');
-  return fmt::format("{}{}{}", begin > 0 ? "..." : "", text,
+  return fmt::format("{}{}{}", begin > 0 ? "..." : "", value.substr(begin, size),
                      begin + size < value.size() ? "..." : "");
 }
 
@@ -110,6 +119,8 @@ std::vector<Found> differing(const std::vector<Variant>& all, std::string_view w
       outliers.insert(outliers.end(), variant.ranks.begin(), variant.ranks.end());
   }
   std::ranges::sort(outliers);
+  if (std::ssize(texts) > most_shown)  // the usual value is the one to compare with
+    std::rotate(texts.begin() + (most_shown - 1), texts.end() - 1, texts.end());
   return {{std::move(outliers), fmt::format("{} {}", what, first_of(texts, "; and {} others")),
            std::move(detail)}};
 }
@@ -149,8 +160,7 @@ std::string ranks_text(const RankList& ranks) {
 }
 
 std::string first_of(const std::vector<std::string>& texts, std::string_view rest) {
-  constexpr std::size_t most = 4;
-  const std::size_t shown = std::min(most, texts.size());
+  const std::size_t shown = std::min<std::size_t>(most_shown, texts.size());
   std::string text = fmt::format(
       "{}", fmt::join(texts.begin(), texts.begin() + static_cast<std::ptrdiff_t>(shown), "; "));
   if (texts.size() > shown) text += fmt::format(fmt::runtime(rest), texts.size() - shown);

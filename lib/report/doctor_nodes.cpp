@@ -121,15 +121,28 @@ std::vector<Found> find_core_counts(const Examination& job) {
 }
 
 // The clock of each node is measured by its first rank; the finding names all ranks of the node.
+// It is compared with the median, because rank 0, with which all are measured, may be the one
+// whose clock is wrong. Of two nodes nobody knows which one is right, so rank 0's counts.
 std::vector<Found> find_clocks(const Examination& job) {
-  return of_each(job.ranks, [&](const RankFacts& leader) -> std::vector<Found> {
-    if (!leader.clock || std::abs(leader.clock->offset) - leader.clock->error <= clock_tolerance)
-      return {};
+  const std::map<std::int32_t, Members> nodes = by_node(job);
+  Members leaders;
+  for (const auto& [node, members] : nodes)
+    std::ranges::copy_if(members, std::back_inserter(leaders),
+                         [](const RankFacts* facts) { return facts->clock.has_value(); });
+  if (leaders.empty()) return {};
+  const auto offset = [](const RankFacts* leader) { return leader->clock->offset; };
+  Members sorted = leaders;
+  std::ranges::stable_sort(sorted, {}, offset);
+  const RankFacts* usual = sorted[(sorted.size() - 1) / 2];
+  if (sorted.size() == 2) usual = leaders.front();
+  return of_each(leaders, [&](const RankFacts* leader) -> std::vector<Found> {
+    const double ahead = offset(leader) - offset(usual);
+    const double error = leader->clock->error + (leader == usual ? 0 : usual->clock->error);
+    if (std::abs(ahead) - error <= clock_tolerance) return {};
     return of_members(
-        members_with(job, [&](const RankFacts& facts) { return facts.node == leader.node; }),
-        fmt::format("the clock of host {} is {:.3f} s {} that of host {}", leader.host,
-                    std::abs(leader.clock->offset),
-                    leader.clock->offset > 0 ? "ahead of" : "behind", job.ranks.front().host));
+        nodes.at(leader->node),
+        fmt::format("the clock of host {} is {:.3f} s {} that of host {}", leader->host,
+                    std::abs(ahead), ahead > 0 ? "ahead of" : "behind", usual->host));
   });
 }
 

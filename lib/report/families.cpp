@@ -211,9 +211,9 @@ void add_groups(const MeshPlan& plan, const GroupFamily& family, const LiveFacts
   const std::int64_t groups = std::min(family.group_count(), most_groups);
   for (std::int64_t g = 0; g < groups; ++g) {
     const RankSet ranks = family.group(g);
-    const bool has_coordinates = plan.world_size() <= most_ranks_computed ||
-                                 table.rows.size() * static_cast<std::size_t>(ranks.size()) <
-                                     static_cast<std::size_t>(most_ranks_computed);
+    const bool has_coordinates =
+        plan.world_size() <= most_ranks_computed ||
+        static_cast<std::int64_t>(table.rows.size() + 1) * ranks.size() <= most_ranks_computed;
     table.rows.push_back(
         {g, ranks.size(), Ranks{ranks, 1000},
          has_coordinates ? Json(joined(coordinates_of(plan, ranks).fixed, "")) : Json()});

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
+#include <map>
+#include <string>
 #include <vector>
 
 #include <fmt/format.h>
@@ -78,10 +80,13 @@ std::string detail::nodes_text(const LiveFacts& live) {
                         RankSet::of(ranks[n]).to_string(48),
                         RankSet::of(processes[n]).to_string(48), devices_text(live, ranks[n]));
   if (ranks.size() > shown) text += fmt::format("  ... and {} more nodes\n", ranks.size() - shown);
+  std::map<std::string, std::vector<Rank>> without_memory;  // numbers of nodes, by the reason
   for (std::size_t n = 0; n < live.why_no_shared_memory.size(); ++n)
     if (const std::string& why = live.why_no_shared_memory[n]; !why.empty())
-      text += fmt::format("  the ranks of n{} share no memory, so groups inside it use MPI: {}\n",
-                          n, why);
+      without_memory[why].push_back(static_cast<std::int64_t>(n));
+  for (const auto& [why, nodes] : without_memory)
+    text += fmt::format("  the ranks of n{} share no memory, so groups inside {} use MPI: {}\n",
+                        RankSet::of(nodes).to_string(48), nodes.size() == 1 ? "it" : "them", why);
   return text + phases_text(live) + nccl_text(live);
 }
 

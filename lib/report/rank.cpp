@@ -90,14 +90,16 @@ Json add_rank(const MeshPlan& plan, Rank rank, const LiveFacts* live, const Mach
     std::vector<Cell> row{rank.value(),   family.name(),
                           m.place.group,  m.place.rank_in_group.value(),
                           m.ranks.size(), Ranks{m.ranks}};
+    Json units = Json::object();
     for (std::size_t l = 0; machine != nullptr && l < machine->levels().size(); ++l)
-      row.emplace_back(units_of(m.ranks, *machine, l));
+      row.emplace_back(units[machine->levels()[l].name] = units_of(m.ranks, *machine, l));
     if (live != nullptr)
       for (const char* key : {"host", "local_rank", "pid"}) row.emplace_back(fields["live"][key]);
     table.rows.push_back(std::move(row));
     Json entry{{"index", m.place.group},
                {"rank_in_group", m.place.rank_in_group.value()},
                {"size", m.ranks.size()}};
+    if (machine != nullptr) entry["units"] = std::move(units);
     Json& of_family = fields["groups"][family.name()];
     Json::json_pointer place = at / "groups" / family.name();
     if (family.find_all(rank).size() > 1) {

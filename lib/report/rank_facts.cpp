@@ -16,12 +16,12 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(LimitFacts, locked_memory, descr
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(ClockFacts, offset, error)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(LinkFacts, to, latency, bandwidth)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(RankFacts, rank, world_size, node, local_rank, host,
-                                                process_id, mpi_library, libraries, variables,
-                                                limits, shared_memory_size, shared_memory_free,
+                                                mpi_library, libraries, variables, limits,
+                                                shared_memory_size, shared_memory_free,
                                                 why_no_shared_memory, wrong_settings, ptrace_scope,
-                                                cores, online_cores, unresolved_hosts, interfaces,
-                                                rdma_devices, has_net_plugin, has_device_nodes,
-                                                why_no_devices, devices, device)
+                                                cores, unresolved_hosts, interfaces, rdma_devices,
+                                                has_net_plugin, has_device_nodes, why_no_devices,
+                                                devices, device)
 
 // Texts of the system need not be UTF-8; bytes that are not are replaced.
 std::string to_json(const RankFacts& facts) {

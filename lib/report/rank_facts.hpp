@@ -56,7 +56,6 @@ struct RankFacts {
   std::int32_t node = 0;        ///< Ranks with the same number share memory.
   std::int32_t local_rank = 0;  ///< The rank among the ranks of its node.
   std::string host;             ///< The name of the host.
-  std::int64_t process_id = 0;  ///< The number of the process.
   std::string mpi_library;      ///< The text of MPI_Get_library_version(); empty without MPI.
   std::vector<LibraryFacts> libraries;  ///< The libraries that the process has loaded.
   /// The environment variables that doctor examines. Other variables are not read.
@@ -70,7 +69,6 @@ struct RankFacts {
   std::string wrong_settings;
   int ptrace_scope = 0;    ///< The value in /proc/sys/kernel/yama; 0 if it does not exist.
   std::vector<int> cores;  ///< The cores on which the process may run, in ascending order.
-  int online_cores = 0;    ///< The number of cores of the node.
   std::vector<std::string> unresolved_hosts;  ///< Host names that this rank cannot resolve.
   std::vector<std::string> interfaces;        ///< Network interfaces that are up.
   std::vector<std::string> rdma_devices;      ///< The entries of /sys/class/infiniband.

@@ -87,12 +87,10 @@ void add_summary(const SearchReport& report, Document& document) {
 void add_best(const SearchReport& report, const std::vector<search::GroupedCandidate>& best,
               Document& document) {
   Table& table = document.table;  // of CSV
-  table.add_columns({"group", "mesh", "s/step", "GB", "fit", "settings", "ranks"});
-  Table in_text;  // a line breaks behind the mesh
+  Table in_text;                  // a line breaks behind the mesh
   in_text.add_columns({"group", "s/step", "GB"}, right);
   in_text.add_columns({"fit", "mesh, and settings"});
   in_text.columns.front().level = 1;
-  document.fields["best"] = Json::array();
   for (const auto& [c, group] : best) {
     const std::string seconds = fmt::format("{:.3g}", c.seconds), mesh = c.settings.mesh();
     const std::string settings = settings_text(c.settings);
@@ -142,13 +140,12 @@ void add_terms(const std::string& title, const std::vector<std::pair<std::string
   document.text.emplace_back(std::move(table));
 }
 
-void add_costs(const SearchReport& report, const std::vector<MeshSettings>& settings,
+void add_costs(const SearchReport& report,
+               const std::vector<std::pair<std::string, MeshSettings>>& settings,
                Document& document) {
   std::vector<std::pair<std::string, search::StepTime>> times;
   std::vector<std::pair<std::string, search::DeviceMemory>> memories;
-  for (const MeshSettings& s : settings) {
-    const char* const first = report.result.candidates.empty() ? "smallest" : "best";
-    const std::string name = times.empty() ? first : "compared";
+  for (const auto& [name, s] : settings) {
     times.emplace_back(name, report.cost.time(s));
     memories.emplace_back(name, report.cost.memory(s));
     if (name != "best") document.fields[name] = settings_json(s, report.cost.model().layers);
@@ -225,7 +222,6 @@ void add_least(const SearchReport& report, Document& document) {
   }
   const Candidate& smallest = *report.result.smallest;
   document.fields["least_memory"] = smallest.bytes;
-  document.fields["best"] = Json::array();
   document.add_bold("\n  nothing fits\n");
   document.add(fmt::format("  the least memory is {} GB per device, with {} ({})\n",
                            gb(smallest.bytes), smallest.settings.mesh(),
@@ -255,20 +251,21 @@ Json settings_json(const MeshSettings& s, std::int64_t layers) {
 Document search(const SearchReport& report) {
   Document document{};
   document.schema = "rankmesh.search/1";
-  document.fields = Json::object();
+  document.fields = {{"best", Json::array()}};
+  document.table.add_columns({"group", "mesh", "s/step", "GB", "fit", "settings", "ranks"});
   add_summary(report, document);
   const auto best = grouped(report.result.candidates, report.rows);
-  std::vector<MeshSettings> shown;
+  std::vector<std::pair<std::string, MeshSettings>> shown;
   if (best.empty()) {
     add_least(report, document);
-    if (report.result.smallest) shown.push_back(report.result.smallest->settings);
+    if (report.result.smallest) shown.emplace_back("smallest", report.result.smallest->settings);
   } else {
     add_best(report, best, document);
-    shown.push_back(best.front().candidate.settings);
+    shown.emplace_back("best", best.front().candidate.settings);
   }
-  if (report.compared) shown.push_back(*report.compared);
+  if (report.compared) shown.emplace_back("compared", *report.compared);
   if (!shown.empty()) add_costs(report, shown, document);
-  if (!best.empty()) add_rates(report, shown.front(), document);
+  if (!best.empty()) add_rates(report, shown.front().second, document);
   add_refused(report.result, document);
   return document;
 }

@@ -28,20 +28,12 @@ struct Known {
 /// Returns when the rank reached a call without times, from the times of the other members. If all
 /// members must wait for each other, and the other members waited, they left when this rank
 /// arrived.
-std::optional<Time> inferred_arrival(std::span<const Record> records, record::CallIndex index,
-                                     const record::Matching& matching) {
-  const Call& call = records[index.record].calls[index.call];
+std::optional<Time> inferred_arrival(const Call& call, record::CallIndex index,
+                                     const record::Matching& matching, const FirstEnds& ends) {
   const std::size_t number = matching.meeting_of(index);
   if (number == record::Matching::none || !record::synchronises(call.descriptor) || call.is_async)
     return std::nullopt;
-  const record::Meeting& meeting = matching.meetings()[number];
-  if (!meeting.agrees) return std::nullopt;
-  std::optional<Time> first;
-  for (const record::CallIndex& other : meeting.calls) {
-    const Call& theirs = records[other.record].calls[other.call];
-    if (theirs.begin && theirs.end && theirs.state == record::State::ended)
-      first = std::min(first.value_or(*theirs.end), *theirs.end);
-  }
+  std::optional<Time> first = ends[number];
   // The rank's own part of the call takes a moment.
   if (first) *first -= shortest_call;
   return first;
@@ -56,7 +48,7 @@ struct Entry {
 };
 
 std::vector<Entry> entries_of(std::span<const Record> records, std::size_t index,
-                              const record::Matching& matching) {
+                              const record::Matching& matching, const FirstEnds& ends) {
   const Record& record = records[index];
   std::vector<Entry> entries;
   for (std::size_t c = 0; c < record.calls.size(); ++c) {
@@ -66,7 +58,7 @@ std::vector<Entry> entries_of(std::span<const Record> records, std::size_t index
       entry.known = {call.begin ? call.begin : call.end,
                      call.end && !call.is_async ? call.end : call.begin};
     else
-      entry.inferred = inferred_arrival(records, {index, c}, matching);
+      entry.inferred = inferred_arrival(call, {index, c}, matching, ends);
     entries.push_back(entry);
   }
   for (const record::Mark& mark : record.marks)
@@ -189,6 +181,11 @@ class Estimates {
   Time gap_ = 1000;
 };
 
+/// Whether the rank goes on while the call runs. Calls of NCCL are queued on a stream.
+bool runs_beside(const Call& call) {
+  return call.is_async || call.carrier == record::Carrier::nccl;
+}
+
 /// Calls of NCCL in one group run one after the other.
 void serialise_device_calls(const Record& record, std::vector<Bar>& bars) {
   std::vector<std::optional<Time>> ends(record.groups.size());
@@ -204,7 +201,7 @@ void serialise_device_calls(const Record& record, std::vector<Bar>& bars) {
 void assign_lanes(const Record& record, std::vector<Bar>& bars) {
   std::vector<Time> ends;
   for (Bar& bar : bars) {
-    std::size_t lane = bar.call != Bar::wait && record.calls[bar.call].is_async ? 1 : 0;
+    std::size_t lane = bar.call != Bar::wait && runs_beside(record.calls[bar.call]) ? 1 : 0;
     while (lane < ends.size() && ends[lane] > bar.begin) ++lane;
     if (lane >= ends.size()) ends.resize(lane + 1, std::numeric_limits<Time>::min());
     ends[lane] = bar.end;
@@ -214,14 +211,28 @@ void assign_lanes(const Record& record, std::vector<Bar>& bars) {
 
 }  // namespace
 
+FirstEnds first_ends(std::span<const Record> records, const record::Matching& matching) {
+  FirstEnds ends;
+  for (const record::Meeting& meeting : matching.meetings()) {
+    std::optional<Time>& first = ends.emplace_back();
+    if (!meeting.agrees) continue;
+    for (const record::CallIndex& index : meeting.calls) {
+      const Call& call = records[index.record].calls[index.call];
+      if (call.begin && call.end && call.state == record::State::ended)
+        first = std::min(first.value_or(*call.end), *call.end);
+    }
+  }
+  return ends;
+}
+
 std::vector<Bar> bars_of(std::span<const Record> records, std::size_t index,
-                         const record::Matching& matching) {
+                         const record::Matching& matching, const FirstEnds& ends) {
   const Record& record = records[index];
-  std::vector<Bar> bars = Estimates{record, entries_of(records, index, matching)}.bars();
+  std::vector<Bar> bars = Estimates{record, entries_of(records, index, matching, ends)}.bars();
   serialise_device_calls(record, bars);
   // A wait inside a call is a part of the bar of the call.
   const bool is_in_call = std::ranges::any_of(record.calls, [](const Call& call) {
-    return !call.is_async && !call.is_over() && !call.is_captured;
+    return !runs_beside(call) && !call.is_over() && !call.is_captured;
   });
   if (record.wait && !is_in_call)
     bars.push_back({.call = Bar::wait,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The timeline as a page. lib/report/page/timeline_model.js reads the data that are written here.
 #include <algorithm>
+#include <array>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -18,7 +19,7 @@ namespace {
 using record::Record;
 using record::Time;
 
-/// Bits of a bar; the two lowest bits are the state, counted from 0, and bits 9 to 11 the carrier.
+/// Bits of a bar; the two lowest bits are the state, counted from 0, and bits 9 to 12 the carrier.
 enum BarFlag : unsigned {
   begin_estimated = 4,
   end_estimated = 8,
@@ -54,7 +55,7 @@ class PageWriter {
               {"texts", Json::array()},
               {"mesh", first.mesh},
               {"world_size", first.world_size},
-              {"transports", first.transports},
+              {"carriers", carriers_of(first)},
               {"opened_at", first.opened_at},
               {"diagnosis", std::vector<std::string>{diagnosis.begin(), diagnosis.end()}}};
     for (const auto& [size, members] : group_table_) rest["groups"].push_back({size, members});
@@ -101,7 +102,6 @@ class PageWriter {
             {"reason", record.reason},
             {"activity", detail::activity_of(record)},
             {"lost", record.calls_made > kept ? record.calls_made - kept : 0},
-            {"first", 0},
             {"marks", std::move(marks)},
             {"text", std::move(columns.text)},
             {"lane", std::move(columns.lane)},
@@ -137,6 +137,16 @@ class PageWriter {
     if (facts_of(call.descriptor.operation()).awaited == Awaited::all) flags |= awaits_all;
     columns.flags.push_back(flags | static_cast<unsigned>(call.carrier) << 9);
     columns.root.push_back(is_root(record, call) ? 1 : 0);
+  }
+
+  // What the page calls the carriers, in the order of their numbers.
+  static Json carriers_of(const Record& record) {
+    constexpr std::array names{"local copies", "shared memory", "MPI", "NCCL",
+                               "shared memory and MPI"};
+    static_assert(names.size() == static_cast<std::size_t>(record::Carrier::first_of_program));
+    Json carriers(names);
+    for (const std::string& name : record.transports) carriers.push_back(name);
+    return carriers;
   }
 
   static bool is_root(const Record& record, const record::Call& call) {

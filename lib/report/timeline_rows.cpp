@@ -79,8 +79,9 @@ std::size_t lanes_of(std::span<const Bar> bars) {
 }
 
 Timeline::Timeline(std::span<const Record> of) : records{of}, matching{of} {
+  const FirstEnds ends = first_ends(records, matching);
   for (std::size_t r = 0; r < records.size(); ++r) {
-    bars.push_back(bars_of(records, r, matching));
+    bars.push_back(bars_of(records, r, matching, ends));
     places.emplace_back(records[r].calls.size());
     for (std::size_t b = 0; b < bars[r].size(); ++b)
       if (bars[r][b].call != Bar::wait) places[r][bars[r][b].call] = b;

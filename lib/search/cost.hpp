@@ -89,6 +89,8 @@ class CostModel {
   [[nodiscard]] double communicators_of(const MeshSettings& settings) const;
   [[nodiscard]] LayerTime layer_time(const MeshSettings& s, const LayerShape& layer) const;
   [[nodiscard]] double products_time(const MeshSettings& s, const LayerShape& layer) const;
+  [[nodiscard]] std::int64_t most_units(std::size_t level, std::int64_t size,
+                                        std::int64_t stride) const;
   [[nodiscard]] double seconds(Pattern pattern, double bytes, std::int64_t size,
                                std::int64_t stride, double calls,
                                double most_between_nodes = 0) const;

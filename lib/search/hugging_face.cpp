@@ -76,7 +76,8 @@ void read_deepseek(const ConfigReader& config, ModelFigures& m) {
   m.head_size = config.number("qk_nope_head_dim");
   m.rope_size = config.number("qk_rope_head_dim");
   m.value_size = config.number("v_head_dim");
-  m.nodes_per_token = config.number("topk_group", 0);
+  // One group is none: a token may then choose the experts of any node.
+  if (config.number("n_group", 0) != 1) m.nodes_per_token = config.number("topk_group", 0);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "search/rules.hpp"
 
+#include <algorithm>
 #include <array>
 
 #include <fmt/format.h>
@@ -12,7 +13,7 @@ namespace {
 template <class Accepts>
 std::string nearest(std::int64_t value, std::int64_t most, Accepts accepts) {
   std::string text;
-  for (std::int64_t below = value - 1; below >= 1; --below)
+  for (std::int64_t below = std::min(value - 1, most); below >= 1; --below)
     if (accepts(below)) {
       text = fmt::format("{}", below);
       break;
@@ -44,7 +45,7 @@ std::string why_kv_heads(const RuleLimits& l, const MeshSettings& s) {
 }
 
 bool divides_sequence(const RuleLimits& l, const MeshSettings& s) {
-  return s.cp == 1 || l.model.sequence % (2 * s.cp) == 0;
+  return s.cp == 1 || l.model.sequence % (std::int64_t{2} * s.cp) == 0;
 }
 std::string why_sequence(const RuleLimits& l, const MeshSettings& s) {
   return fmt::format("cp={}: {} tokens, 2 parts per rank; {}", s.cp, l.model.sequence,
@@ -174,9 +175,10 @@ const Rule* refusing(const RuleLimits& limits, const MeshSettings& settings, Rul
   return nullptr;
 }
 
-const Rule* refusing(const RuleLimits& limits, const MeshSettings& settings) {
+const Rule* first_refusing(const RuleLimits& limits, const MeshSettings& settings,
+                           RuleChoice last) {
   for (const Rule& rule : all_rules)
-    if (!rule.accepts(limits, settings)) return &rule;
+    if (rule.choice <= last && !rule.accepts(limits, settings)) return &rule;
   return nullptr;
 }
 

@@ -38,7 +38,9 @@ struct Rule {
 /// Returns the first rule of this choice that refuses the candidate, or null.
 [[nodiscard]] const Rule* refusing(const RuleLimits& limits, const MeshSettings& settings,
                                    RuleChoice choice);
-/// Returns the first rule of all that refuses the candidate, or null.
-[[nodiscard]] const Rule* refusing(const RuleLimits& limits, const MeshSettings& settings);
+/// Returns the first rule that refuses the candidate, or null. The rules are those of the choices
+/// up to `last`.
+[[nodiscard]] const Rule* first_refusing(const RuleLimits& limits, const MeshSettings& settings,
+                                         RuleChoice last = RuleChoice::sharing);
 
 }  // namespace rankmesh::search

@@ -102,11 +102,12 @@ bool has_search_order(std::string_view mesh) {
   return true;
 }
 
-MeshSettings settings_of_mesh(std::string_view mesh) {
+namespace {
+
+MeshSettings settings_of(const MeshPlan& plan, std::string_view mesh) {
   MeshSettings s;
   const std::array<std::pair<std::string_view, std::int32_t*>, 5> sizes{
       {{"pp", &s.pp}, {"dp", &s.dp}, {"cp", &s.cp}, {"tp", &s.tp}, {"ep", &s.ep}}};
-  const MeshPlan plan = MeshSpec::parse(std::string{mesh}).plan();
   if (plan.world_size() > most_size)
     throw SpecError{fmt::format("a search does not know meshes of {} ranks", plan.world_size()),
                     fmt::format("use {} ranks at most", most_size)};
@@ -129,11 +130,17 @@ MeshSettings settings_of_mesh(std::string_view mesh) {
   return s;
 }
 
+}  // namespace
+
+MeshSettings settings_of_mesh(std::string_view mesh) {
+  return settings_of(MeshSpec::parse(std::string{mesh}).plan(), mesh);
+}
+
 SettingsRow parse_settings(std::string_view text, std::string_view origin) {
   const toml::table whole = detail::parse_toml(text, origin);
   const detail::TomlReader file{whole, origin};
-  const MeshSpec spec = MeshSpec::parse_toml(text, origin);
-  SettingsRow row{.settings = settings_of_mesh(spec.to_string()), .measured = {}};
+  SettingsRow row{.settings = settings_of(MeshSpec::parse_toml(text, origin).plan(), origin),
+                  .measured = {}};
   static const toml::table none;
   const toml::node* const node = file.find("settings");
   const toml::table& table = node == nullptr ? none : *node->as_table();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The time of a step.
 #include <algorithm>
+#include <numeric>
 
 #include "place/detail/objective.hpp"
 #include "search/cost.hpp"
@@ -29,6 +30,7 @@ CostModel::CostModel(const ModelFigures& model, const DeviceFigures& device, con
       margins_{margins} {
   model_.activation_bytes = software.activation_bytes;
   model_.parameter_bytes = model_.activation_bytes;
+  model_.gathers = 2;  // of a microbatch; time() counts the microbatches
   model_.gradient_bytes = software.precision == "fp16" ? 2 : 4;
 }
 
@@ -44,8 +46,21 @@ void CostModel::use(const MeshSettings& s) const {
                                    : OptimizerSharing::distributed;
 }
 
-// The members of a group lie `stride` slots apart. On each level the bytes that leave its units
-// share the bandwidth of all slots (bytes_between()); the slowest level decides.
+// The members of a group lie `stride` slots apart, and groups follow one another. A group whose
+// slots are neither a part nor a multiple of a unit begins inside one, so it touches one unit more.
+std::int64_t CostModel::most_units(std::size_t level, std::int64_t size,
+                                   std::int64_t stride) const {
+  const std::int64_t slots = size * stride, capacity = machine_.largest(level);
+  const bool is_even =  // all units, or all but the last
+      machine_.levels()[level].size > 0 || machine_.smallest(level) == capacity;
+  const std::int64_t step = is_even ? std::gcd(slots, capacity) : std::int64_t{1};
+  const std::int64_t begin =
+      std::clamp<std::int64_t>(machine_.slot_count() - slots, 0, capacity - step);
+  return std::min(size, (begin + slots + capacity - 1) / capacity);
+}
+
+// On each level the bytes that leave its units share the bandwidth of all slots (bytes_between());
+// the slowest level decides.
 double CostModel::seconds(Pattern pattern, double bytes, std::int64_t size, std::int64_t stride,
                           double calls, double most_between_nodes) const {
   if (size < 2 || bytes <= 0) return 0;
@@ -53,17 +68,19 @@ double CostModel::seconds(Pattern pattern, double bytes, std::int64_t size, std:
   double latency = device_.node_latency;
   for (std::size_t l = 0; l < machine_.levels().size(); ++l) {
     const MachineLevel& level = machine_.levels()[l];
-    const std::int64_t inside = std::clamp<std::int64_t>(machine_.largest(l) / stride, 1, size);
-    const std::int64_t units = (size + inside - 1) / inside;
+    const std::int64_t units = most_units(l, size, stride);
     if (units < 2) continue;
-    const bool is_outside = l <= machine_.node_level();
+    const std::int64_t inside = size / units, rest = size % units;  // of `rest` units one more
+    const std::int64_t squares =
+        rest * (inside + 1) * (inside + 1) + (units - rest) * inside * inside;
+    const bool is_outside = l <= std::min(machine_.node_level(), machine_.fast_level());
     const double bandwidth = level.bandwidth.value_or(
         (is_outside ? device_.network_bandwidth * device_.network_efficiency
                     : device_.node_bandwidth * device_.node_efficiency));
     const auto leaving = static_cast<double>(detail::bytes_between(
                              pattern, static_cast<std::int64_t>(bytes),
                              is_outside ? static_cast<std::int64_t>(most_between_nodes) : 0, size,
-                             {units, units * inside * inside, units - 1})) /
+                             {units, squares, units - 1})) /
                          static_cast<double>(size);
     most = std::max(most, leaving / bandwidth);
     latency = std::max(latency, level.latency.value_or(is_outside ? device_.network_latency
@@ -136,7 +153,7 @@ double CostModel::data_seconds(const MeshSettings& s, double parameters, double 
 // leaves it waits for the whole. Two fifths of the collectives are in the forward pass.
 double CostModel::exposed_tensor(const MeshSettings& s, const LayerShape& layer,
                                  double whole) const {
-  const bool is_far = s.tp > machine_.largest(machine_.fast_level());
+  const bool is_far = most_units(machine_.fast_level(), s.tp, 1) > 1;
   if (!software_.overlaps || !s.sequence_parallel || is_far || layer.products.empty()) return whole;
   const double passes = s.recompute == Recompute::full ? 2 : 1;  // forward
   const double of_product = whole / static_cast<double>(layer.products.size());
@@ -164,20 +181,22 @@ StepTime CostModel::time(const MeshSettings& s) const {
   const double m = s.microbatches;
   // Per layer and microbatch, as the mean over the stages.
   const double layers = static_cast<double>(model_.layers);
+  const double expert_layers = static_cast<double>(model_.expert_layers);
+  const double sparse_layers = std::max(1.0, expert_layers);
   const double share = s.pp / (m * layers);
   const double blocks = s.recompute == Recompute::full ? 12 : 8;
   const double tp = share * seconds(Pattern::ring, static_cast<double>(tensor_bytes(model_, sizes)),
-                                    s.tp, 1, blocks * m * layers / s.pp);
+                                    s.tp, 1, blocks * m * (layers - expert_layers / 2) / s.pp);
   const double cp =
       share * seconds(Pattern::ring, static_cast<double>(context_bytes(model_, sizes)), s.cp, s.tp,
                       3 * m * layers / s.pp);
-  const double ep = share * layers / std::max(1.0, static_cast<double>(model_.expert_layers)) *
+  const double ep = share * layers / sparse_layers *
                     seconds(Pattern::all_to_all, static_cast<double>(expert_bytes(model_, sizes)),
-                            s.ep, 1, 4 * m * layers / s.pp,
+                            s.ep, 1, 4 * m * sparse_layers / s.pp,
                             static_cast<double>(expert_bytes_between_nodes(model_, sizes)));
   // The slowest stage sets the pace.
   StepTime pace;
-  double most_parameters = 0, most_experts = 0, mean = 0;
+  double most_parameters = 0, most_experts = 0;
   double slowest = -1;
   for (const StageShape& stage : stages_of(s)) {
     const double d = static_cast<double>(stage.dense), e = static_cast<double>(stage.sparse);
@@ -186,7 +205,8 @@ StepTime CostModel::time(const MeshSettings& s) const {
     StepTime one{.products = (d * dense.products + e * sparse.products) / margins_.efficiency,
                  .memory = (d * dense.memory + e * sparse.memory) / margins_.efficiency,
                  .tp = exposed,
-                 .cp = std::max(0.0, (d + e) * cp - (d * dense.attention + e * sparse.attention)),
+                 .cp = std::max(0.0, (d + e) * cp - (d * dense.attention + e * sparse.attention) /
+                                                        margins_.efficiency),
                  .ep = e * ep};
     if (stage.has_loss) {
       one.products += loss_products / margins_.efficiency;
@@ -200,14 +220,14 @@ StepTime CostModel::time(const MeshSettings& s) const {
         (d * shape_.dense.divided + e * shape_.sparse.divided + ends * shape_.embedding) / s.tp);
     most_experts = std::max(most_experts, e * shape_.sparse.expert / s.ep);
   }
-  mean = slowest;
   StepTime step = pace;
   for (double* term : {&step.products, &step.memory, &step.tp, &step.cp, &step.ep}) *term *= m;
-  step.bubble = (s.pp - 1) * mean / s.virtual_stages;
-  // Two directions. In the steady state of an interleaved schedule they are hidden.
+  step.bubble = (s.pp - 1) * slowest / s.virtual_stages;
+  // Two directions. In the steady state of an interleaved schedule they are hidden. Some stages
+  // lie on both sides of the middle of the mesh, so the slowest link is that between its halves.
   const double links =
       2 * seconds(Pattern::chain, static_cast<double>(pipeline_bytes(model_, sizes)), 2,
-                  s.ranks() / s.pp, m * s.virtual_stages);
+                  (s.ranks() + 1) / 2, m * s.virtual_stages);
   const double of_chunk = links / (m * s.virtual_stages);
   step.pp = s.pp == 1            ? 0
             : software_.overlaps ? std::min(links, 2.0 * (s.pp - 1) * of_chunk)

@@ -78,8 +78,19 @@ DeviceFigures parse_device(std::string_view text, std::string_view origin) {
   const toml::table table = detail::parse_toml(text, origin);
   const detail::TomlReader reader{table, origin};
   const std::string base = reader.text("device");
-  DeviceFigures device = base.empty() ? DeviceFigures{} : device_figures(base);
-  device.name = reader.text("name").empty() ? device.name : reader.text("name");
+  DeviceFigures device;
+  if (base.empty()) {
+    device.name = origin;
+    device.flops_fp8 = 0;
+  } else if (const auto known = std::ranges::find(known_devices(), base, &DeviceFigures::name);
+             known != known_devices().end()) {
+    device = *known;
+  } else {
+    reader.refuse(
+        reader.line("device"), fmt::format("the figures of a device '{:.40}' are not known", base),
+        fmt::format("write {}, or all figures of the device", fmt::join(device_names(), ", ")));
+  }
+  if (const std::string name = reader.text("name"); !name.empty()) device.name = name;
   const std::vector<std::pair<std::string, double*>> fields{
       {"memory", &device.memory},
       {"flops", &device.flops},
@@ -94,7 +105,7 @@ DeviceFigures parse_device(std::string_view text, std::string_view origin) {
       {"node_efficiency", &device.node_efficiency},
       {"network_efficiency", &device.network_efficiency},
       {"product_latency", &device.product_latency}};
-  std::vector<std::string> keys{"device", "name", "source", "devices_per_node", "devices"};
+  std::vector<std::string> keys{"device", "name", "source", "devices_per_node"};
   for (const auto& [key, field] : fields) keys.push_back(key);
   reader.require_known_keys(keys);
   device.per_node = reader.number("devices_per_node", 1, 1 << 20).value_or(device.per_node);
@@ -112,6 +123,9 @@ DeviceFigures parse_device(std::string_view text, std::string_view origin) {
     if (!value || !(*value >= 0) || !std::isfinite(*value) || (*value == 0 && key != "flops_fp8"))
       reader.refuse(reader.line(key), fmt::format("'{}' is no positive number", key),
                     fmt::format("write {} = 80e9", key));
+    if (*value > 1 && key.ends_with("_efficiency"))
+      reader.refuse(reader.line(key), fmt::format("'{}' is greater than 1", key),
+                    fmt::format("write the part that is reached: {} = 0.75", key));
     *field = *value;
   }
   return device;

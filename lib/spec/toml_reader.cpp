@@ -63,8 +63,12 @@ class JsonReader : public nlohmann::json_sax<nlohmann::json> {
   bool string(std::string& value) override { return add(std::move(value)); }
   bool binary(nlohmann::json::binary_t& /*value*/) override { return false; }
   bool key(std::string& key) override {
-    open_.back().key = key;
-    open_.back().line = line_;
+    Open& object = open_.back();
+    if (object.table.contains(key))
+      refuse(fmt::format("the key '{:.40}' is given twice", key), "leave one of them");
+    object.key = key;
+    object.line = line_;
+    ++object.keys;
     return true;
   }
   bool start_object(std::size_t /*count*/) override { return open({.is_object = true}); }
@@ -92,6 +96,7 @@ class JsonReader : public nlohmann::json_sax<nlohmann::json> {
     bool is_object = false;
     std::string key{};
     std::int64_t line = 0;
+    toml::source_index keys = 0;  // how many there were: it stands for the column
     toml::table table{};
     toml::array array{};
   };
@@ -119,6 +124,7 @@ class JsonReader : public nlohmann::json_sax<nlohmann::json> {
     }
     toml::source_region where{};
     where.begin.line = where.end.line = static_cast<toml::source_index>(in.line);
+    where.begin.column = where.end.column = in.keys;
     in.table.insert_or_assign(toml::key{in.key, std::move(where)}, std::forward<Value>(value));
     return true;
   }

@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include "base/detail/blocked_signals.hpp"
 #include "base/detail/file_size.hpp"
 #include "base/detail/random_bits.hpp"
 
@@ -74,6 +75,7 @@ bool SegmentFile::create_file(std::size_t bytes, SharedSegment::Backing backing,
   // Reserves the pages, so that a full /dev/shm is an error here and not a SIGBUS at the first
   // write. The size of /dev/shm does not limit a memfd.
   if (is_named) {
+    const BlockedSignals blocked;  // any signal ends it with EINTR in older kernels
     errno = ::posix_fallocate(descriptor_, 0, static_cast<off_t>(mapped_bytes(size_)));
     if (errno != 0) return false;
   }

@@ -25,11 +25,17 @@ thread_local bool is_in_function = false;
 
 bool MeshLock::enter_after_guests() noexcept {
   const auto is_free = [&] { return !busy.test_and_set(std::memory_order_acquire); };
-  while (guests.load() != 0 && guest.load() != std::this_thread::get_id()) {
+  for (;;) {
+    const std::uint32_t before = visits.load();
     if (is_free()) return true;
-    std::this_thread::yield();
+    if (guest.load() == std::this_thread::get_id()) return false;
+    if (guests.load() != 0)
+      std::this_thread::yield();
+    else if (is_free())  // the guest has left meanwhile
+      return true;
+    else if (visits.load() == before)  // no guest has come meanwhile, so it is in a call
+      return false;
   }
-  return is_free();  // the guest has left meanwhile
 }
 
 InFunction::InFunction() noexcept : before_{std::exchange(is_in_function, true)} {}

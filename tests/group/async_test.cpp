@@ -197,6 +197,30 @@ TEST_CASE("the operation of a destroyed Work continues, and close() waits for it
   nothing.wait();
 }
 
+TEST_CASE("close() throws the failure of an operation whose Work is gone, whenever it ended") {
+  NEEDS_RANKS(2);
+  for (const bool ends_before : {true, false}) {
+    MeshOptions options;
+    options.check = false;  // which would find the lengths itself
+    Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
+    auto& tp = mesh["tp"];
+    std::vector<int> four(4);
+    if (rank() == 1) (void)tp.recv_async(four, RankInGroup{0});
+    if (ends_before) tp.barrier();
+    if (rank() == 0) tp.send(std::vector<int>(8), RankInGroup{1});
+    if (ends_before) tp.barrier();  // its wait, or its end, finds the failure
+    if (rank() == 1 && ends_before) mesh.progress();
+    if (ends_before || rank() == 1) {
+      CHECK_THROWS_AS(mesh.close(), Error);
+    } else {
+      try {
+        mesh.close();
+      } catch (const Error&) {  // if the receiver has found its failure before all had come
+      }
+    }
+  }
+}
+
 TEST_CASE("contracts are checked before an operation is started") {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
   std::vector<int> two(2), three(3);

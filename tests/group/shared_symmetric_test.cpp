@@ -144,6 +144,9 @@ TEST_CASE("invalid uses of symmetric memory throw") {
   mesh.close();
   CHECK_THROWS_WITH_AS(other["tp"].all_reduce(span),
                        doctest::Contains("symmetric memory of a closed mesh"), ClosedError);
+  auto& tp = other["tp"];  // a refused message is not counted, so the close succeeds
+  CHECK_THROWS_AS(tp.send(span, tp.rank_in_group()), ClosedError);
+  CHECK_THROWS_AS((void)tp.send_async(span, tp.rank_in_group()), ClosedError);
   CHECK_THROWS_AS((void)mesh.allocate_symmetric<float>(4, {"tp"}), ClosedError);
   other.close();
 }

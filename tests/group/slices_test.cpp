@@ -51,6 +51,14 @@ void test_axis(GroupCoordinator& tp, const Shape& shape, std::size_t axis) {
   std::vector<T> all(whole.size());
   tp.all_gather_v(part, all, sliced);
   CHECK(all == whole);
+  // The axis of an asynchronous call may be gone before the call ends.
+  std::vector<T> later(whole.size());
+  Work gathering =
+      tp.all_gather_v_async(part, later, SlicedAxis{shape, static_cast<std::int64_t>(axis), tp});
+  const std::vector<std::vector<std::int64_t>> reused(8,
+                                                      std::vector<std::int64_t>(shape[axis], -1));
+  gathering.wait();
+  CHECK(later == whole);
   std::vector<T> at_root(tp.is_last() ? whole.size() : 0);
   tp.gather_v(part, at_root, sliced, root);
   if (tp.is_last()) CHECK(at_root == whole);

@@ -92,6 +92,26 @@ TEST_CASE("a host file may begin with a byte order mark and name addresses") {
   CHECK(machine.host(5) == "fe80::1");
 }
 
+TEST_CASE("a single domain is a level, a single switch is none") {
+  const auto levels = [](const char* topology) {
+    MachineReader reader;
+    reader.read("n1 slots=4\nn2 slots=4\n", "hosts");
+    reader.read(topology, "topology.conf");
+    return reader.machine().levels().size();
+  };
+  CHECK(levels("BlockName=b Nodes=n[1-18]\n") == 2);
+  CHECK(levels("SwitchName=s Nodes=n[1-18]\n") == 1);
+}
+
+TEST_CASE("domains inside some of the nodes only") {
+  MachineReader reader;
+  reader.read("a slots=4\nb slots=8\n", "hosts");
+  const Machine machine = reader.machine({.ranks_per_domain = 4});
+  REQUIRE(machine.levels().size() == 2);
+  CHECK(machine.levels()[1].name == "nvlink");
+  CHECK(machine.unit_count(1) == 3);
+}
+
 TEST_CASE("bad descriptions are refused with their line and the reason") {
   using enum MachineFormat;
   CHECK(refusal("a slots=4\nb slots=x\n") ==

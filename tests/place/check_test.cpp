@@ -96,6 +96,30 @@ TEST_CASE("ragged-nodes and nccl-uneven-nodes: 7 and 8 ranks per node") {
   CHECK(breaks("nccl-uneven-nodes", "dp=2,tp=12", nodes_of(8, 24)));
 }
 
+TEST_CASE("nccl-uneven-nodes: also beside groups on more nodes, and in groups by lists") {
+  CHECK(breaks("nccl-uneven-nodes", "dp=2,tp=4", by_ranks({0, 1, 2, 3, 4, 4, 4, 5})));
+  CHECK_FALSE(breaks("nccl-uneven-nodes", "dp=2,tp=4", by_ranks({0, 1, 2, 3, 4, 4, 5, 5})));
+  const Machine machine = nodes_of(4, 8);
+  const auto by_lists = [&](const char* ranks) {
+    const std::string text =
+        std::string{"mesh = 'all=8'\nworld_size = 8\n[groups]\nodd = ['"} + ranks + "']\n";
+    const MeshPlan plan = MeshSpec::parse_toml(text, "x.toml").plan();
+    return std::ranges::any_of(check_placement(plan, machine, {}), [](const auto& finding) {
+      return finding.rule == "nccl-uneven-nodes" && finding.name == "odd";
+    });
+  };
+  CHECK(by_lists("0,1,2,5"));
+  CHECK_FALSE(by_lists("0,1,5,6"));
+}
+
+TEST_CASE("the groups of a finding are cut with dots") {
+  const MeshPlan plan = MeshSpec::parse("dp=80,tp=3").plan();  // two of four groups in a row leave
+  const auto found = check_placement(plan, nodes_of(4, 240), {});
+  const auto at = std::ranges::find(found, "leaves-domain", &PlacementFinding::rule);
+  REQUIRE(at != found.end());
+  CHECK(at->groups.ends_with(",..."));
+}
+
 TEST_CASE("shared-device: more ranks than GPUs") {
   MachineReader reader;
   reader.read("\tGPU0\tGPU1\nGPU0\t X \tNV4\nGPU1\tNV4\t X \n", "topo");
@@ -107,6 +131,11 @@ TEST_CASE("scattered-ranks: ranks that are dealt out") {
   CHECK(breaks("scattered-ranks", "dp=4", by_ranks({0, 1, 0, 1})));
   CHECK_FALSE(breaks("scattered-ranks", "dp=4", by_ranks({0, 0, 1, 1})));
   CHECK_FALSE(breaks("scattered-ranks", "dp=5", by_ranks({0, 0, 1, 1, 1})));
+  const Machine machine = by_ranks({0, 0, 1, 2, 1, 2});
+  const auto found = check_placement(MeshSpec::parse("dp=6").plan(6), machine, {});
+  const auto at = std::ranges::find(found, "scattered-ranks", &PlacementFinding::rule);
+  REQUIRE(at != found.end());
+  CHECK(at->what == "the ranks of host1 are not consecutive");
 }
 
 TEST_CASE("preset-mismatch: groups that are not those of the claimed mesh") {

@@ -120,6 +120,15 @@ TEST_CASE("experts: dispatch and combine, forward and backward") {
         (model.expert_parameters / 32 / 2 * 6 + 1) / 2);
 }
 
+TEST_CASE("without a family for the replicas of experts, dp sends their gradients too") {
+  const ModelFigures model = example("mixtral_8x7b");
+  const std::int64_t bytes = model.gradient_bytes + model.parameter_bytes;
+  CHECK(bytes_of("dp=8", model, "dp") == bytes * model.parameters * 7 / 8);
+  const std::int64_t held =
+      model.parameters - model.expert_parameters + model.expert_parameters / 4;
+  CHECK(bytes_of("dp=2,ep=4", model, "dp") == bytes * held / 2);
+}
+
 TEST_CASE("a limit of nodes per token limits what leaves the nodes") {
   const MeshPlan plan = MeshSpec::parse("pp=1,dp=64 | pp=1,edp=1,ep=64").plan();
   ModelFigures model = example("deepseek_v3");
@@ -167,6 +176,8 @@ TEST_CASE("a model file is checked") {
          "model.toml:5: the experts have more parameters than the whole model");
   refuse("layers = 2\nhidden = 8\nparameters = 9\nsequence = 4\nreplicated_parameters = 10\n",
          "model.toml:5: more parameters are replicated than there are without experts");
+  refuse("layers = 2\nhidden = 8\nparameters = 9\nsequence = 4\nexpert_layers = 3\n",
+         "model.toml:5: more layers have experts than there are layers");
   const ModelFigures small = ModelFigures::parse_toml(
       "layers = 2\nhidden = 8\nparameters = 9\nsequence = 4\n", "model.toml");
   CHECK_THROWS_AS((void)estimate(MeshSpec::parse("pp=4").plan(), small), SpecError);
@@ -186,6 +197,7 @@ TEST_CASE("parallelism that a mesh has only by another name is refused, not left
   };
   refuse("pp=4,data=1,tensor=8", "they know tensor parallelism as tp", "write tp=8 in place of");
   refuse("stage=4,tp=8", "they know pipeline parallelism as pp", "write pp=4 in place of");
+  refuse("dp_shard=8,tp=2", "they know sharded parallelism as fsdp", "write fsdp=8 in place of");
   refuse("replica=4,tp=8", "they know data parallelism as dp", "write dp=4 in place of");
   CHECK(estimate(MeshSpec::parse("data=1,tp=2").plan(), model).size() == 1);
 }

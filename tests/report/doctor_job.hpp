@@ -36,7 +36,6 @@ inline Facts healthy_job(int nodes = 4, int per_node = 2) {
     facts.shared_memory_size = facts.shared_memory_free = std::int64_t{16} << 30;
     facts.ptrace_scope = 1;
     facts.cores = {2 * local, 2 * local + 1};
-    facts.online_cores = 2 * per_node;
     facts.interfaces = {"eth0", "lo"};
     facts.rdma_devices = {"mlx5_0"};
     facts.has_device_nodes = true;

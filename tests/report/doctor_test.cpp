@@ -344,6 +344,42 @@ TEST_CASE("long values are shown where they differ, and without control characte
   CHECK_CONTAINS(findings_of(job).at(0).what, "\xc3\xbc...; ranks 0,2-7: x");
 }
 
+TEST_CASE("of many values the usual one is shown too") {
+  Facts job = healthy_job();
+  for (auto& facts : job) facts.variables["LD_LIBRARY_PATH"] = "usual";
+  for (std::size_t r = 0; r < 5; ++r)
+    job[r].variables["LD_LIBRARY_PATH"] = "own" + std::to_string(r);
+  const auto found = findings_of(job);
+  REQUIRE(found.size() == 1);
+  CHECK_CONTAINS(found[0].what, "ranks 5-7: usual; and 2 others");
+}
+
+TEST_CASE("a wrong clock of rank 0 is a finding about rank 0") {
+  Facts job = healthy_job();
+  for (auto& facts : job)
+    if (facts.clock && facts.rank > 0) facts.clock->offset = -5;
+  const auto found = findings_of(job);
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].ranks == std::vector<std::int64_t>{0, 1});
+  CHECK(found[0].what == "the clock of host h0 is 5.000 s ahead of that of host h2");
+}
+
+TEST_CASE("of two clocks that differ, rank 0's counts") {
+  Facts job = healthy_job(2, 2);
+  job[2].clock->offset = -5;
+  const auto found = findings_of(job);
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].what == "the clock of host h1 is 5.000 s behind that of host h0");
+}
+
+TEST_CASE("a value that is the same on all ranks has no control characters either") {
+  Facts job = healthy_job();
+  for (auto& facts : job) facts.variables["NCCL_SOCKET_IFNAME"] = "=no\x1b[31m";
+  for (const auto& finding : findings_of(job))
+    CHECK(finding.what.find('\x1b') == std::string::npos);
+  CHECK(!findings_of(job).empty());
+}
+
 TEST_CASE("each rule has a mistake here") {
   for (const auto& rule : rankmesh::report::doctor_rules()) {
     CAPTURE(rule.id);

@@ -83,6 +83,22 @@ TEST_CASE("the data have every call, and messages name bars") {
   CHECK(parsed.at("groups") == nlohmann::json{{2, "0-1"}});
 }
 
+TEST_CASE("the page has a name for each carrier") {
+  SyntheticJob job{1};
+  job.records[0].transports = {"ucc", "gloo"};
+  job.add(0, descriptor_of(Operation::barrier), 1'000, 2'000).carrier =
+      record::Carrier::hierarchical;
+  job.add(0, descriptor_of(Operation::barrier), 3'000, 4'000).carrier = record::program_carrier(3);
+  const auto parsed = nlohmann::json::parse(data_of(page_of(job.records)));
+  const auto& carriers = parsed.at("carriers");
+  const auto carrier_of = [&](int call) {
+    return parsed.at("ranks")[0].at("flags")[call].get<std::size_t>() >> 9;
+  };
+  CHECK(carriers[carrier_of(0)] == "shared memory and MPI");
+  CHECK(carrier_of(1) == 8);
+  CHECK(carriers[6] == "gloo");
+}
+
 TEST_CASE("a job without records has a page") {
   CHECK(nlohmann::json::parse(data_of(page_of({}))).at("ranks").empty());
 }

@@ -53,6 +53,9 @@ TEST_CASE("models of Hugging Face have the published number of parameters") {
   const ModelFigures v3 = parse_hugging_face(deepseek, "x");
   CHECK(v3.parameters == doctest::Approx(671e9).epsilon(0.001));
   CHECK((v3.expert_layers == 58 && v3.latent_rank == 512 && v3.nodes_per_token == 4));
+  std::string ungrouped = deepseek;  // one group has the experts of all nodes
+  ungrouped.insert(ungrouped.find("\"topk_group\""), "\"n_group\": 1, ");
+  CHECK(parse_hugging_face(ungrouped, "x").nodes_per_token == 0);
 }
 
 TEST_CASE("a missing field is named") {
@@ -120,6 +123,16 @@ TEST_CASE("devices: names, files, and what is refused") {
   CHECK_THROWS_WITH_AS((void)parse_device("device = \"H100\"\nmemory = -1\n", "x.toml"),
                        doctest::Contains("x.toml:2"), SpecError);
   CHECK_THROWS_AS((void)parse_device("memroy = 1\n", "x.toml"), SpecError);
+  CHECK_THROWS_WITH_AS((void)parse_device("device = \"H900\"\n", "x.toml"),
+                       doctest::Contains("x.toml:1: the figures of a device 'H900'"), SpecError);
+  CHECK_THROWS_WITH_AS((void)parse_device("device = \"H100\"\nnode_efficiency = 65\n", "x.toml"),
+                       doctest::Contains("x.toml:2: 'node_efficiency' is greater than 1"),
+                       SpecError);
+  const DeviceFigures own = parse_device(
+      "memory = 80e9\nflops = 1e15\nmemory_bandwidth = 2e12\nnode_bandwidth = 300e9\n"
+      "network_bandwidth = 25e9\n",
+      "own.toml");
+  CHECK((own.name == "own.toml" && own.flops_fp8 == 0));
   CHECK_THROWS_AS((void)parse_device("device = \"H100\"\nflops = inf\n", "x.toml"), SpecError);
   CHECK_THROWS_AS((void)software("megatron", "pure"), UsageError);
   CHECK_THROWS_AS((void)software("pytorch", "bf16"), UsageError);
@@ -147,6 +160,7 @@ TEST_CASE("settings round through TOML, and JSON has the same keys") {
           "settings": {"zero": 1, "recompute": "full", "seconds": 3, "memory_gb": 61.5}})",
       "x");
   CHECK((row.settings.tp == 8 && row.settings.recompute == Recompute::full));
+  CHECK(parse_settings("mesh = 'dp=auto,tp=8'\nworld_size = 64\n", "x").settings.dp == 8);
   CHECK((row.measured.seconds == 3.0 && row.measured.bytes == 61.5e9));
   const auto refuses = [](const std::string& text, const char* why) {
     CHECK_THROWS_WITH_AS((void)parse_settings(text, "x.toml"), doctest::Contains(why), SpecError);

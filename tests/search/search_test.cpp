@@ -53,7 +53,7 @@ Software old_program() {
 std::string reason_of(const ModelFigures& model, const MeshSettings& s, std::int64_t batch = 64) {
   const ModelShape shape{model};
   const RuleLimits limits{model, shape, batch, 4096};
-  const Rule* rule = refusing(limits, s);
+  const Rule* rule = first_refusing(limits, s);
   return rule == nullptr ? "" : rule->why(limits, s);
 }
 
@@ -127,6 +127,39 @@ TEST_CASE("the bubble is (p - 1) / (v m) of the ideal time") {
   CHECK(cost.time(s).bubble / work == doctest::Approx(7.0 / 64 / 3));
 }
 
+TEST_CASE("groups that begin inside a node, and what leaves their nodes") {
+  ModelFigures model = small(24, 40, 40);
+  const CostModel cost = cost_of(model, 40);
+  // Groups of 5 straddle nodes of 8, groups of 4 do not.
+  const MeshSettings four{.dp = 10, .tp = 4, .microbatches = 8},
+      five{.dp = 8, .tp = 5, .microbatches = 8};
+  CHECK(cost.time(five).tp > 2 * cost.time(four).tp);
+  // Alone on the node, a group of 5 begins at its first slot.
+  CHECK(cost_of(model, 5).time({.tp = 5, .microbatches = 8}).tp < 2 * cost.time(four).tp);
+  // Groups of 10 lie on two nodes, and their messages cross the network.
+  const MeshSettings eight{.dp = 40, .ep = 8, .microbatches = 8},
+      ten{.dp = 40, .ep = 10, .microbatches = 8};
+  CHECK(cost.time(ten).ep > 3 * cost.time(eight).ep);
+  // In a pipeline of stages of four ranks, every second link leaves its node.
+  const double near = cost_of(model, 8).time({.pp = 2, .tp = 4, .microbatches = 8}).pp;
+  const double far = cost_of(model, 32).time({.pp = 8, .tp = 4, .microbatches = 8}).pp;
+  CHECK(far > 4 * 3 * near);  // of four times as many links
+}
+
+TEST_CASE("a domain of several nodes is as fast as a node") {
+  const ModelFigures model = small(24, 64);
+  const auto time = [&](std::vector<rankmesh::MachineLevel> levels) {
+    const Machine machine{64, std::move(levels)};
+    return CostModel{model, device_figures("B200"), machine, {}, {}}
+        .time({.dp = 8, .tp = 8, .microbatches = 8})
+        .tp;
+  };
+  const double node = time({{"node", LevelKind::node, 8}});
+  CHECK(time({{"nvlink", LevelKind::domain, 32}, {"node", LevelKind::node, 4}}) ==
+        doctest::Approx(node));
+  CHECK(time({{"node", LevelKind::node, 4}}) > 2 * node);
+}
+
 TEST_CASE("rules name the nearest values that work") {
   const ModelFigures model = gpt3();
   CHECK(reason_of(model, {.tp = 7}) == "tp=7: 96 heads; 6 or 8");
@@ -185,7 +218,7 @@ TEST_CASE("a search finds what a search of all settings finds") {
       double best = std::numeric_limits<double>::infinity();
       std::int64_t count = 0;
       const auto judge = [&](const MeshSettings& s) {
-        if (refusing(limits, s) != nullptr) return;
+        if (first_refusing(limits, s) != nullptr) return;
         ++count;
         if (cost.judge(cost.memory(s)) != Fit::does_not_fit)
           best = std::min<double>(best, static_cast<float>(cost.time(s).total()));

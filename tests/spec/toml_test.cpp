@@ -77,6 +77,15 @@ TEST_CASE("every published layout plans") {
   CHECK(files >= 6);
 }
 
+TEST_CASE("keys of JSON on one line keep their order") {
+  const auto plan =
+      MeshSpec::parse_toml(R"({"mesh":"all=4","groups":{"b":["0-1"],"a":["2-3"]}})", "x.json")
+          .plan(4);
+  std::vector<std::string> names;
+  for (const auto& family : plan.families()) names.push_back(family.name());
+  CHECK(names == std::vector<std::string>{"all", "b", "a"});
+}
+
 TEST_CASE("a file in JSON has the same keys, and a table of settings is the program's") {
   const MeshSpec spec = MeshSpec::parse_toml(
       " {\"mesh\": \"dp=2,tp=4\", \"world_size\": 8, \"given\": [\"8 GPUs\"],"
@@ -97,6 +106,7 @@ TEST_CASE("a file in JSON has the same keys, and a table of settings is the prog
   for (const char* text : {"", "[1]", "1", "mesh = \"tp=2\"", "{} 1"})
     refuses(text, "x.json:1: the text is no object of JSON");
   refuses("{\"mesh\": null}", "x.json:1: 'mesh' has no value");
+  refuses("{\"mesh\": \"tp=2\",\n\"mesh\": \"tp=4\"}", "x.json:2: the key 'mesh' is given twice");
   refuses("{}", "x.json: the file has no mesh");
   refuses("{\"mesh\": \"tp=2\",\n\n\"mseh\": 1}", "x.json:3: unknown key 'mseh'");
   refuses("{\n\"mesh\": \"tp=2\",\n\"given\": [\"a\",\n2]}",

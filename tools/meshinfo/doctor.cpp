@@ -69,7 +69,6 @@ void read_shared_memory(RankFacts& facts) {
 // A machine may have more cores than cpu_set_t, which holds 1,024.
 void read_cores(RankFacts& facts) {
   constexpr int most = 1 << 16;
-  facts.online_cores = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
   for (int cores = 1024; cores <= most; cores *= 2) {
     cpu_set_t* set = CPU_ALLOC(static_cast<std::size_t>(cores));
     const std::size_t size = CPU_ALLOC_SIZE(static_cast<std::size_t>(cores));
@@ -156,7 +155,6 @@ bool resolves(const std::string& host) {
 RankFacts local_facts() {
   RankFacts facts;
   facts.host = host_name();
-  facts.process_id = getpid();
   read_variables(facts);
   facts.wrong_settings = wrong_settings();
   facts.limits = {limit_of(RLIMIT_MEMLOCK), limit_of(RLIMIT_NOFILE), limit_of(RLIMIT_AS)};

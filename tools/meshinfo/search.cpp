@@ -86,8 +86,10 @@ Machine machine_of(const SearchArguments& options, const MachineArguments& machi
   if (!options.devices && !has_hosts)
     throw UsageError{"the number of devices is not given", "give --devices N, or a file of hosts"};
   if (!options.devices) return *used.machine(std::nullopt);
-  if (*options.devices < 1)
-    throw UsageError{"--devices must be 1 or more", "give the number of devices"};
+  constexpr std::int64_t most_devices = 1 << 30;
+  if (*options.devices < 1 || *options.devices > most_devices)
+    throw UsageError{fmt::format("--devices must be 1 to {}", most_devices),
+                     "give the number of devices"};
   return *used.machine(*options.devices);
 }
 
@@ -140,7 +142,15 @@ search::Fixed read_fixed(const std::vector<std::string>& texts) {
 
 bool is_file(const std::string& text) { return text.ends_with(".toml") || text.ends_with(".json"); }
 
-// Reads a mesh, or a file of settings, and completes it for the step.
+void require_legal(const std::string& text, const search::RuleLimits& limits,
+                   const search::MeshSettings& settings, search::RuleChoice last) {
+  if (const search::Rule* rule = first_refusing(limits, settings, last))
+    throw UsageError{fmt::format("'{}' is not legal: {}", text, rule->why(limits, settings)),
+                     fmt::format("the rule: {}", rule->source)};
+}
+
+// Reads a mesh, or a file of settings, and completes it for the step. The settings that a mesh does
+// not have are left to the search.
 search::SettingsRow read_row(const std::string& text, const search::RuleLimits& limits) {
   search::SettingsRow row;
   if (is_file(text))
@@ -154,9 +164,8 @@ search::SettingsRow read_row(const std::string& text, const search::RuleLimits& 
   if (s.stages == search::StageKind::even && limits.model.layers % chunks != 0)
     s.stages = (limits.model.layers + 2) % chunks == 0 ? search::StageKind::counted
                                                        : search::StageKind::uneven;
-  if (const search::Rule* rule = refusing(limits, s))
-    throw UsageError{fmt::format("'{}' is not legal: {}", text, rule->why(limits, s)),
-                     fmt::format("the rule: {}", rule->source)};
+  require_legal(text, limits, s,
+                is_file(text) ? search::RuleChoice::sharing : search::RuleChoice::ep);
   return row;
 }
 
@@ -172,7 +181,9 @@ search::MeshSettings best_of_mesh(const search::CostModel& cost, search::SearchO
   const auto found = search::search(cost, options);
   const auto best = grouped(found.candidates, 1);
   if (!best.empty()) return best.front().candidate.settings;
-  return found.smallest ? found.smallest->settings : given;
+  if (found.smallest) return found.smallest->settings;
+  require_legal(text, limits, given, search::RuleChoice::sharing);
+  return given;
 }
 
 void check_options(const SearchArguments& options) {

@@ -29,8 +29,9 @@
 namespace rankmesh {
 
 namespace detail {
+struct MeshRuntime;
 struct MeshState;
-}
+}  // namespace detail
 
 /// Whether NCCL calls on a communicator of the program block (see Mesh::adopt()).
 enum class NcclCalls : std::uint8_t {

@@ -49,7 +49,7 @@ class RANKMESH_API NcclGroup {
   void end();
 
  private:
-  detail::MeshState* state_;  // null after end()
+  std::shared_ptr<detail::MeshRuntime> runtime_;  // null after end()
 };
 
 }  // namespace rankmesh

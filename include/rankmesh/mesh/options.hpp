@@ -35,7 +35,8 @@ struct Survival {
   /// the mesh are spare: they wait in Mesh::next() until they take the places of lost ranks.
   ShrinkPolicy policy = ShrinkPolicy::drop_replica;
   /// The time after which a node of which nothing is heard is lost, and all its ranks with it; at
-  /// least 0.2 s. A rank that ends on a node that is still heard is lost at once.
+  /// least 0.2 s, at most 1,000,000 s. A rank that ends on a node that is still heard is lost at
+  /// once.
   Deadline::Duration silence{1};
   /// A rank is excluded, which means that it is lost, if another rank has waited for it for so
   /// long, and it has not waited in rankmesh meanwhile: it is stopped, or in the program's own code

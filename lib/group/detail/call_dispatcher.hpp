@@ -120,7 +120,7 @@ class CallDispatcher final : private Waiter {
                                    std::function<void()> finish);
   template <class Action>
   void keeping_failure(const Call& call, Action&& action);
-  [[noreturn]] void out_of_memory(const Call& call);
+  [[noreturn]] void out_of_memory(const Call& call, const WaitPoint& point);
   /// Checks a call. Returns the transport of a call on device memory; null for other calls.
   RoutedTransport* check(const Call& call) const;
   [[nodiscard]] bool is_usable() const;

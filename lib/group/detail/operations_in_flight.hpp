@@ -155,11 +155,13 @@ class OperationsInFlight {
  private:
   void forget(AsyncOperation& operation);
   void forget_ended_on_device();
+  void throw_unseen(const Connection* only);
   void fail(AsyncOperation& operation, const Error& why);
   void end(AsyncOperation& operation);
 
   std::vector<std::shared_ptr<AsyncOperation>> list_;
-  std::size_t next_ = 0;  // whose turn it is
+  std::vector<std::shared_ptr<AsyncOperation>> failed_;  // whose failure nobody has seen yet
+  std::size_t next_ = 0;                                 // whose turn it is
   std::vector<std::shared_ptr<void>> kept_for_graphs_;
   std::atomic<std::int64_t> polled_{0};
   std::atomic<std::thread::id> thread_{};  // that has issued an operation last, or waited for one

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "rankmesh/transport/transport.hpp"
+#include "transport/detail/kept_call.hpp"
 
 namespace rankmesh::detail {
 
@@ -41,7 +42,7 @@ class ScratchCall {
   }
   void widen_all();
 
-  Call original_;
+  KeptCall original_;  // finish() needs its blocks, which the caller may have destroyed by then
   Call plain_;
   std::int64_t size_;
   bool has_result_;                                // on this rank

@@ -23,9 +23,14 @@ struct Bar {
   record::Time end = 0;
   bool is_begin_estimated = false;
   bool is_end_estimated = false;
-  /// Bars of one lane do not overlap. Blocking calls are in lane 0, asynchronous ones in others.
+  /// Bars of one lane do not overlap. Blocking calls are in lane 0; asynchronous ones and those of
+  /// NCCL, during which the rank goes on, are in others.
   std::size_t lane = 0;
 };
+
+/// When the first member left each meeting, if that was recorded.
+using FirstEnds = std::vector<std::optional<record::Time>>;
+FirstEnds first_ends(std::span<const record::Record> records, const record::Matching& matching);
 
 /// Returns the bars of a rank, in ascending order of their begin times. Timeline has those of all
 /// ranks.
@@ -37,7 +42,7 @@ struct Bar {
 /// is drawn until the record was read. Calls of NCCL in one group run one after the other, so the
 /// bar of such a call begins no earlier than the end of the previous bar.
 std::vector<Bar> bars_of(std::span<const record::Record> records, std::size_t index,
-                         const record::Matching& matching);
+                         const record::Matching& matching, const FirstEnds& ends);
 
 /// The bars of all ranks of a job.
 struct Timeline {

@@ -1,7 +1,6 @@
 // The data of the page: ranks, their calls, and the calls that belong together.
 
 const STATES = ["issued", "inside", "ended", "failed"];
-const CARRIERS = ["local copies", "shared memory", "MPI", "NCCL", ...data.transports];
 const FLAG = { beginEstimated: 4, endEstimated: 8, asynchronous: 16, captured: 32, awaitsAll: 64, wait: 256 };
 
 // Begins are stored as distances, because these are short.
@@ -9,7 +8,7 @@ function unpack(rank, index) {
   const count = rank.begin.length;
   const begin = new Float64Array(count);
   const end = new Float64Array(count);
-  let at = rank.first;
+  let at = 0;
   for (let i = 0; i < count; i++) {
     at += rank.begin[i];
     begin[i] = at;
@@ -36,7 +35,7 @@ const colourOf = new Map(families.map((family, i) => [family, i % 8]));
 const stateOf = (row, i) => row.flags[i] & 3;
 const isOpen = (row, i) => stateOf(row, i) < 2;
 const isFailed = (row, i) => stateOf(row, i) === 3;
-const carrierOf = (row, i) => (row.flags[i] >> 9) & 7;
+const carrierOf = (row, i) => (row.flags[i] >> 9) & 15;
 const has = (row, i, flag) => (row.flags[i] & flag) !== 0;
 const textOf = (row, i) => texts[row.text[i]];
 

@@ -13,6 +13,13 @@ function lastOf(calls) {
   return calls.reduce((last, call) => (call[0].begin[call[1]] > last[0].begin[last[1]] ? call : last));
 }
 
+// A member waits for those before it in the group.
+function arrowsOfScan(calls, order) {
+  const places = new Map(order.map((rank, place) => [rank, place]));
+  const sorted = [...calls].sort(([a], [b]) => places.get(a.rank) - places.get(b.rank));
+  return sorted.map((to, at) => [lastOf(sorted.slice(0, at + 1)), to]).filter(([from, to]) => from !== to);
+}
+
 // As in the file for Perfetto: from the last member or from the root, or to the root.
 function arrowsOf(row, i) {
   if (row.number[i] === 0) return (messagesOf.get(row.index + ":" + i) ?? []).map(({ from, to }) => [from, to]);
@@ -24,11 +31,13 @@ function arrowsOf(row, i) {
   if (operation === "broadcast" || operation === "scatter") return root ? others(root) : [];
   const last = lastOf(calls);
   if (operation === "reduce" || operation === "gather") return root && root !== last ? [[last, root]] : [];
-  return calls.length === data.groups[row.group[i]][0] ? others(last) : [];
+  const [size, members] = data.groups[row.group[i]];
+  if (calls.length !== size) return [];
+  return operation === "scan" || operation === "exscan" ? arrowsOfScan(calls, ranksIn(members) ?? []) : others(last);
 }
 
 function stateText(row, i) {
-  const carrier = CARRIERS[carrierOf(row, i)];
+  const carrier = data.carriers[carrierOf(row, i)];
   if (has(row, i, FLAG.wait)) return "not over";
   if (stateOf(row, i) === 0) return "not over: waits for other members";
   if (stateOf(row, i) === 1) return "not over: inside " + carrier;
@@ -56,7 +65,7 @@ function describe(row, i) {
     const [size, members] = data.groups[row.group[i]];
     add("group", count(size, "member") + (members ? ": ranks " + members : ""));
     if (textOf(row, i).bytes > 0) add("size", bytesText(textOf(row, i).bytes));
-    add("carried by", CARRIERS[carrierOf(row, i)]);
+    add("carried by", data.carriers[carrierOf(row, i)]);
   }
   if (has(row, i, FLAG.asynchronous)) add("", "asynchronous");
   if (has(row, i, FLAG.captured)) add("", "part of a CUDA graph");

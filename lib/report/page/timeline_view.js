@@ -7,7 +7,7 @@ const IS_DENSE = rows.length > 16;
 const ROW = IS_DENSE ? 22 : 32; // of the calls that block
 const STRIP = !IS_DENSE && rows.some((row) => row.marks.length > 0) ? 14 : 0; // of the texts of marks
 
-const view = { begin: timeline.begin, end: timeline.end, selected: null, hovered: null, find: "" };
+const view = { begin: timeline.begin, end: timeline.end, selected: null, find: "" };
 
 const orders = [["node", "node and coordinates"], ["rank", "rank"]];
 for (const name of rows.length ? rows[0].coordinates.keys() : []) orders.splice(1, 0, [name, name]);
@@ -103,7 +103,8 @@ function reveal(row, i) {
 let found = null;
 function find(text) {
   view.find = text;
-  found = text === "" ? null : texts.map((t) => t.text.includes(text) || (text.endsWith(".") && t.family + "." === text));
+  const only = families.find((family) => family + "." === text); // "tp." is also a part of "etp.all_reduce"
+  found = text === "" ? null : texts.map((t) => only === undefined ? t.text.includes(text) : t.family === only);
   for (const button of $("families").children) button.setAttribute("aria-pressed", String(button.dataset.find === text));
   redraw();
 }

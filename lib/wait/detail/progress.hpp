@@ -16,6 +16,7 @@ namespace rankmesh::detail {
 struct MeshLock {
   std::atomic_flag busy;                   ///< Set unless the mesh is free.
   std::atomic<std::int32_t> guests{0};     ///< Threads that enter only to advance operations.
+  std::atomic<std::uint32_t> visits{0};    ///< How often threads have come as guests.
   std::atomic<std::thread::id> guest{};    ///< The one that has entered.
   std::atomic<std::thread::id> at_poll{};  ///< The thread whose wait is at a poll.
 

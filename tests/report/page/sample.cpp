@@ -56,7 +56,7 @@ class Job {
       Time& clock = clock_of(rank);
       Call& call = add(rank, group, operation, count);
       call.number = ++numbers_[index(rank)][group];
-      call.carrier = group == 0 ? record::Carrier::shared_memory : record::Carrier::mpi;
+      call.carrier = group == 0 ? record::Carrier::shared_memory : record::Carrier::hierarchical;
       const bool is_timed = clock + 4'000 < last || call.sequence % 64 == 0 || missing >= 0;
       if (is_timed) call.begin = clock;
       if (missing >= 0) {
