@@ -2,6 +2,8 @@
 // A batch of operations that are issued together.
 #pragma once
 
+#include <memory>
+
 #include "rankmesh/mesh/mesh.hpp"
 
 namespace rankmesh {
