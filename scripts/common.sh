@@ -44,10 +44,10 @@ test    libfftw3-dev         fftw-devel           fftw
 test    libfftw3-mpi-dev     fftw-openmpi-devel   fftw-openmpi
 test    mandoc               mandoc               mandoc
 test    zsh                  zsh                  zsh
+test    libthrust-dev        -                    -
+test    libtorch-dev         -                    -
+test    python3-torch        -                    -
 all     chromium             chromium             chromium
-all     libthrust-dev        -                    -
-all     libtorch-dev         -                    -
-all     python3-torch        -                    -
 docs    doxygen              doxygen              doxygen
 docs    furo                 python3-furo         python-sphinx-furo
 docs    python3-myst-parser  python3-myst-parser  python-myst-parser
