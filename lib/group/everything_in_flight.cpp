@@ -71,7 +71,9 @@ std::shared_ptr<MeshRuntime> EverythingInFlight::next_of_this_thread(std::size_t
   while (place < runtimes_.size()) {
     MeshRuntime* const runtime = runtimes_[place++];
     // The program may have left its buffers of a mesh that has lost ranks.
-    if (runtime->control != nullptr && runtime->control->is_lost()) continue;
+    if (runtime->control != nullptr && runtime->control->losses != nullptr &&
+        runtime->control->losses->round() != 0)
+      continue;
     // A blocking call does not take over the operations of the mesh, but its peers may need them.
     const bool waits_here = runtime->lock.at_poll.load() == std::this_thread::get_id();
     if (waits_here || runtime->in_flight.is_of_this_thread())

@@ -22,7 +22,7 @@ RANKMESH_PRIVATE_API FusedCalls::FusedCalls(GroupCoordinator& group)
 RANKMESH_PRIVATE_API FusedCalls::~FusedCalls() {
   try {
     end();
-  } catch (const Error&) {
+  } catch (...) {
     // The groups are marked as broken: their next operation says why.
   }
 }

@@ -43,6 +43,7 @@ class FirstFailure {
     if (failure_ != nullptr) return;
     failure_ = std::current_exception();
     message_ = current_reasons().message;
+    if (message_.empty()) message_ = "an exception without a text";
     is_of_loss_ = is_of_loss;
   }
 
@@ -200,7 +201,14 @@ void OpenBatch::issue(std::vector<DeferredCall> calls, const Deadline& deadline)
   failure.rethrow();
 }
 
-void OpenBatch::abandon(const std::string& why) noexcept {
+void OpenBatch::abandon(const std::string& why, bool uses_devices) noexcept {
+  if (std::exchange(is_open_, false)) {
+    reasons_.remove();
+    try {  // nothing was issued, but this thread must leave NCCL's group
+      if (uses_devices && device_ != nullptr) device_->end(Deadline{Deadline::Duration{0}});
+    } catch (const std::exception&) {
+    }
+  }
   for (const DeferredCall& call : deferred_)
     if (call.operation() != nullptr) call.operation()->failure = why;
   deferred_.clear();

@@ -272,7 +272,8 @@ void OperationsInFlight::finish(const Connection* only, WaitMonitor& monitor,
     else
       wait(*operation, monitor, deadline);
   }
-  throw_unseen(only);
+  // The other members of a group would wait for one that throws before all have come.
+  if (only == nullptr) throw_unseen(nullptr);
 }
 
 void OperationsInFlight::throw_unseen(const Connection* only) {
@@ -353,6 +354,7 @@ void OperationsInFlight::abandon() noexcept {
     end(*operation);
   }
   list_.clear();
+  failed_.clear();
 }
 
 }  // namespace rankmesh::detail

@@ -247,7 +247,8 @@ Machine MachineReader::by_nodes(const Nodes& nodes, const MachineNumbers& number
     const auto at = std::ranges::find(levels, LevelKind::node, &MachineLevel::kind);
     const bool is_inside =
         std::ranges::any_of(nodes.sizes, [&](std::int64_t size) { return domain < size; });
-    if (std::ranges::any_of(nodes.sizes, [&](std::int64_t size) { return domain != size; }))
+    const std::int64_t domains = (std::ssize(nodes.node_of_slot) + domain - 1) / domain;
+    if (is_inside || domains < std::ssize(nodes.sizes))
       levels.insert(is_inside ? at + 1 : at, even("nvlink", LevelKind::domain, domain));
   }
   Machine machine{std::ssize(nodes.node_of_slot), std::move(levels), devices()};

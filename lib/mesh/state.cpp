@@ -19,7 +19,7 @@ MeshState::~MeshState() {
   runtime->in_flight.abandon();
   // In a child, a thread that does not exist may hold the lock.
   if (is_rank) runtime->device_calls.clear();
-  runtime->batch.abandon("the mesh is gone");
+  runtime->batch.abandon("the mesh is gone", is_rank);
   if (is_entered) runtime->lock.busy.clear(std::memory_order_release);
   mark_closed();  // because the program may still hold groups
   if (device == nullptr) return;

@@ -25,13 +25,19 @@ struct Known {
   std::optional<Time> until;  ///< when it went on
 };
 
+/// Whether the rank goes on while the call runs. Calls of NCCL are queued on a stream.
+bool runs_beside(const Call& call) {
+  return call.is_async || call.carrier == record::Carrier::nccl;
+}
+
 /// Returns when the rank reached a call without times, from the times of the other members. If all
 /// members must wait for each other, and the other members waited, they left when this rank
 /// arrived.
 std::optional<Time> inferred_arrival(const Call& call, record::CallIndex index,
                                      const record::Matching& matching, const FirstEnds& ends) {
   const std::size_t number = matching.meeting_of(index);
-  if (number == record::Matching::none || !record::synchronises(call.descriptor) || call.is_async)
+  if (number == record::Matching::none || !record::synchronises(call.descriptor) ||
+      runs_beside(call))
     return std::nullopt;
   std::optional<Time> first = ends[number];
   // The rank's own part of the call takes a moment.
@@ -56,7 +62,7 @@ std::vector<Entry> entries_of(std::span<const Record> records, std::size_t index
     Entry entry{.sequence = call.sequence, .call = c};
     if (call.begin || call.end)
       entry.known = {call.begin ? call.begin : call.end,
-                     call.end && !call.is_async ? call.end : call.begin};
+                     call.end && !runs_beside(call) ? call.end : call.begin};
     else
       entry.inferred = inferred_arrival(call, {index, c}, matching, ends);
     entries.push_back(entry);
@@ -180,11 +186,6 @@ class Estimates {
   std::vector<Bar> bars_;
   Time gap_ = 1000;
 };
-
-/// Whether the rank goes on while the call runs. Calls of NCCL are queued on a stream.
-bool runs_beside(const Call& call) {
-  return call.is_async || call.carrier == record::Carrier::nccl;
-}
 
 /// Calls of NCCL in one group run one after the other.
 void serialise_device_calls(const Record& record, std::vector<Bar>& bars) {

@@ -101,7 +101,8 @@ class CostModel {
   [[nodiscard]] double tokens(const MeshSettings& s) const;
   [[nodiscard]] double rate() const;
 
-  mutable ModelFigures model_;  // its batch and the like are those of the last candidate
+  mutable ModelFigures model_;      // its batch and the like are those of the last candidate
+  mutable std::int64_t ranks_ = 1;  // of the last candidate
   ModelShape shape_;
   DeviceFigures device_;
   Machine machine_;

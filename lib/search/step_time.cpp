@@ -36,6 +36,7 @@ CostModel::CostModel(const ModelFigures& model, const DeviceFigures& device, con
 
 // Sets the figures of the step that estimate() needs.
 void CostModel::use(const MeshSettings& s) const {
+  ranks_ = s.ranks();
   model_.batch = s.micro_batch;
   model_.microbatches = s.microbatches;
   model_.virtual_stages = s.virtual_stages;
@@ -50,13 +51,16 @@ void CostModel::use(const MeshSettings& s) const {
 // slots are neither a part nor a multiple of a unit begins inside one, so it touches one unit more.
 std::int64_t CostModel::most_units(std::size_t level, std::int64_t size,
                                    std::int64_t stride) const {
-  const std::int64_t slots = size * stride, capacity = machine_.largest(level);
+  const std::int64_t capacity = machine_.largest(level), slots = std::min(size * stride, ranks_);
   const bool is_even =  // all units, or all but the last
       machine_.levels()[level].size > 0 || machine_.smallest(level) == capacity;
-  const std::int64_t step = is_even ? std::gcd(slots, capacity) : std::int64_t{1};
-  const std::int64_t begin =
-      std::clamp<std::int64_t>(machine_.slot_count() - slots, 0, capacity - step);
-  return std::min(size, (begin + slots + capacity - 1) / capacity);
+  const std::int64_t step = is_even ? std::gcd(size * stride, capacity) : std::int64_t{1};
+  const std::int64_t begin = std::clamp<std::int64_t>(ranks_ - slots, 0, capacity - step);
+  const std::int64_t first = std::min(capacity, begin + stride) - 1;
+  const std::int64_t last = std::min(first + (size - 1) * stride, ranks_ - 1);
+  if (last < capacity) return 1;
+  const std::int64_t next = is_even ? capacity : machine_.smallest(level);
+  return std::min(size, 1 + (last - capacity) / next + 1);
 }
 
 // On each level the bytes that leave its units share the bandwidth of all slots (bytes_between());

@@ -124,6 +124,24 @@ TEST_CASE("a batch that another thread disturbs leaves NCCL's group") {
   mesh.close();
 }
 
+TEST_CASE("a mesh that is destroyed inside a batch leaves NCCL's group") {
+  {
+    std::optional<Mesh> mesh{std::in_place, MPI_COMM_WORLD, "tp=auto", test_platform::options()};
+    NcclGroup together{*mesh};
+    mesh.reset();
+  }
+  // A call of this mesh would otherwise join that group, and never be issued.
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
+  const Stream stream = Stream::create();
+  const auto values = on_device<float>({1, 2});
+  {
+    NcclGroup together{mesh};
+    mesh["tp"].all_reduce(values.span(), stream);
+  }
+  CHECK(values.download(stream)[1] == 2.0F * static_cast<float>(size()));
+  mesh.close();
+}
+
 TEST_CASE("a mesh that is destroyed without close gives its device back") {
   std::shared_ptr<GroupCoordinator> alone;
   {

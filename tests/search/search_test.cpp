@@ -144,6 +144,13 @@ TEST_CASE("groups that begin inside a node, and what leaves their nodes") {
   const double near = cost_of(model, 8).time({.pp = 2, .tp = 4, .microbatches = 8}).pp;
   const double far = cost_of(model, 32).time({.pp = 8, .tp = 4, .microbatches = 8}).pp;
   CHECK(far > 4 * 3 * near);  // of four times as many links
+  // Seven ranks fit into a node, nine do not.
+  const auto pp = [](int ranks) {
+    return cost_of(small(63, 64), ranks).time({.pp = ranks, .microbatches = 8}).pp;
+  };
+  CHECK(pp(9) > 3 * pp(7));
+  // On 40 devices, the only group of 5 begins at the first slot.
+  CHECK(cost.time({.tp = 5, .microbatches = 8}).tp < 2 * cost.time(four).tp);
 }
 
 TEST_CASE("a domain of several nodes is as fast as a node") {

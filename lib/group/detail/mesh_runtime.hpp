@@ -152,7 +152,7 @@ class GuestLock {
     ++lock_.guests;  // before the mesh is busy, so that a call never mistakes a guest for another
                      // call
     ++lock_.visits;
-    was_free_ = !lock_.busy.test_and_set(std::memory_order_acquire);
+    was_free_ = !lock_.busy.test_and_set(std::memory_order_acq_rel);  // after `visits`
     was_at_poll_ = !was_free_ && lock_.enter_at_poll();
     if (is_held())
       before_ = lock_.guest.exchange(std::this_thread::get_id());

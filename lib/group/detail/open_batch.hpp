@@ -68,7 +68,8 @@ class OpenBatch {
   void issue_together(std::vector<DeferredCall> calls, const Deadline& deadline);
 
   /// Gives up the deferred calls: the mesh is destroyed while the batch is open.
-  void abandon(const std::string& why) noexcept;
+  /// @param uses_devices  Whether this process may call NCCL: a child that was forked may not.
+  void abandon(const std::string& why, bool uses_devices) noexcept;
 
  private:
   void forget_memory();

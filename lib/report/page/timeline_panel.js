@@ -33,7 +33,9 @@ function arrowsOf(row, i) {
   if (operation === "reduce" || operation === "gather") return root && root !== last ? [[last, root]] : [];
   const [size, members] = data.groups[row.group[i]];
   if (calls.length !== size) return [];
-  return operation === "scan" || operation === "exscan" ? arrowsOfScan(calls, ranksIn(members) ?? []) : others(last);
+  if (operation !== "scan" && operation !== "exscan") return others(last);
+  const order = ranksIn(members);
+  return order ? arrowsOfScan(calls, order) : []; // the list was cut
 }
 
 function stateText(row, i) {
