@@ -15,6 +15,7 @@
 
 using namespace rankmesh;
 using device::DeviceBuffer;
+using device::Stream;
 using rankmesh_test::rank;
 using rankmesh_test::size;
 using rankmesh_test::wait_for_all;
