@@ -14,6 +14,10 @@
 #include "support/iterations.hpp"
 
 using namespace experts_reference;
+using rankmesh_test::rank;
+using rankmesh_test::size;
+using rankmesh_test::thrown_by;
+using rankmesh_test::wait_for_all;
 
 namespace {
 

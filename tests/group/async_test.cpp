@@ -12,6 +12,7 @@
 
 #include "rankmesh/group/detail/group_access.hpp"
 #include "rankmesh/rankmesh.hpp"
+#include "support/checks.hpp"
 #include "support/iterations.hpp"
 #include "support/mpi_world.hpp"
 

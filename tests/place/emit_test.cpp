@@ -19,6 +19,7 @@ using rankmesh::Machine;
 using rankmesh::MachineReader;
 using rankmesh::MeshPlan;
 using rankmesh::MeshSpec;
+using rankmesh::usual_pattern;
 
 namespace {
 

@@ -12,6 +12,7 @@
 #include "rankmesh/place/arrange.hpp"
 #include "rankmesh/spec/mesh_spec.hpp"
 
+using rankmesh::Arrangements;
 using rankmesh::FamilyTraffic;
 using rankmesh::FamilyVolume;
 using rankmesh::LevelKind;
