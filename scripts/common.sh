@@ -43,6 +43,7 @@ test    libgloo-dev          gloo-devel           -
 test    libfftw3-dev         fftw-devel           fftw
 test    libfftw3-mpi-dev     fftw-openmpi-devel   fftw-openmpi
 test    mandoc               mandoc               mandoc
+test    procps               procps-ng            procps-ng
 test    zsh                  zsh                  zsh
 test    libthrust-dev        -                    -
 test    libtorch-dev         -                    -
@@ -92,7 +93,7 @@ launcher_of() { cat "$1/lib/mpi/launcher" 2>/dev/null || echo mpirun; }
 
 # N CMD...: runs a program of the build folder as a job; scripts/run-mpi shows the mpirun command itself.
 run_mpi() {
-  RANKMESH_MPIRUN=$(launcher_of "$build_dir") RANKMESH_MPICH_IDLE=$PWD/$build_dir/tests/libmpich_idle.so \
+  RANKMESH_MPIRUN=$(launcher_of "$build_dir") RANKMESH_MPICH_IDLE=$(realpath -m "$build_dir/tests/libmpich_idle.so") \
     run_quietly scripts/run-mpi -v "$@"
 }
 
@@ -143,7 +144,20 @@ install_missing() {
   fi
 }
 
-is_known() { [[ $(apt-cache policy "$1" 2>/dev/null) == *"Candidate: "[!\(]* ]]; } # PACKAGE: whether apt could install it
+is_known() { [[ $(LC_ALL=C apt-cache policy "$1" 2>/dev/null) == *"Candidate: "[!\(]* ]]; } # PACKAGE: whether apt could install it
+
+# COMMAND...: runs "apt-get update" by it. Another apt of the machine, such as the daily one, is waited for.
+update_package_lists() {
+  local update=("$@" env LC_ALL=C DEBIAN_FRONTEND=noninteractive apt-get -q update) output tries
+  printf '$ %s\n' "$(as_typed "${update[@]}")"
+  for ((tries = 0; tries < 60; tries++)); do
+    output=$("${update[@]}" 2>&1) && printf '%s\n' "$output" && return
+    [[ $output == *"Could not get lock"* ]] || break
+    sleep 5
+  done
+  printf '%s\n' "$output" >&2
+  stop 100 "the lists of packages could not be updated"
+}
 
 install_with_apt() {
   local wanted missing
@@ -158,9 +172,9 @@ install_with_apt() {
 
   local as_root=()
   ((EUID == 0)) || as_root=(sudo -n)
-  # Before the first update, apt knows no package at all.
-  if ! is_known g++ && { ((EUID == 0)) || sudo -n true 2>/dev/null; }; then
-    run "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q update
+  # Before the first update, apt knows the installed packages at most.
+  if ! compgen -G '/var/lib/apt/lists/*_Packages*' >/dev/null && { ((EUID == 0)) || sudo -n true 2>/dev/null; }; then
+    update_package_lists "${as_root[@]}"
   fi
   if is_known g++; then
     local package known=()
@@ -180,7 +194,7 @@ install_with_apt() {
     fi
   fi
   heading "Installing ${#missing[@]} missing packages"
-  run "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q update
+  update_package_lists "${as_root[@]}"
   run "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive "${install[@]}"
 }
 
@@ -205,15 +219,39 @@ check_tools() {
 
 build_dir=${RANKMESH_BUILD_DIR:-build}
 
-# configure DIR [meson options]: configures the folder once; later calls keep its options.
+# How many processors this process may use: its CPU affinity, and the limit of its cgroup. nproc also obeys OpenMP's variables.
+processors() {
+  local count quota period
+  count=$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc)
+  if read -r quota period 2>/dev/null </sys/fs/cgroup/cpu.max && [[ $quota != max ]]; then
+    ((count * period <= quota)) || count=$(((quota + period - 1) / period))
+  fi
+  echo "$count"
+}
+
+# The packages of the table that are installed. meson remembers for ever what it has not found.
+installed_packages() {
+  mapfile -t wanted < <(packages 2 build mpi test all)
+  dpkg-query -W -f '${db:Status-Status} ${Package}\n' "${wanted[@]}" 2>/dev/null | sed -n 's/^installed //p' | sort
+}
+
+# configure DIR [meson options]: configures the folder; later calls keep its options. If packages were installed or removed, the
+# folder is made anew.
 configure() {
-  local dir=$1
+  local dir=$1 wanted now
   shift
+  # meson takes ccache by itself, which fails where it cannot write.
+  if command -v ccache >/dev/null && ! mkdir -p "$(ccache -k cache_dir)/tmp" 2>/dev/null; then export CCACHE_DISABLE=1; fi
+  now=$(installed_packages)
   if [[ -e $dir/build.ninja ]]; then
     [[ -w $dir/build.ninja ]] || stop 2 "$dir belongs to another user: remove it or set RANKMESH_BUILD_DIR"
-    return 0
+    [[ -e $dir/packages && $now != "$(<"$dir/packages")" ]] || return 0
+    run meson setup --wipe "$dir"
+  else
+    rm -rf "$dir/meson-private" # of a setup that was interrupted, after which meson would set up nothing
+    run meson setup "$dir" "$@"
   fi
-  run meson setup "$dir" "$@"
+  printf '%s\n' "$now" >"$dir/packages"
 }
 
 # Compiling several source files at once halves the time of a full build.

@@ -135,9 +135,9 @@ int main(int argc, char** argv) {
     return 0;
   }
   const bool is_last = mesh.rank().value() == mesh.size() - 1;
-  // The others wait in the barrier for less than twice the stall time of 0.5 s.
+  // The others wait in the barrier for less than twice the stall time of 3 s.
   if (mode == "stall" || mode == "sink") {
-    if (is_last) std::this_thread::sleep_for(std::chrono::milliseconds{850});
+    if (is_last) std::this_thread::sleep_for(std::chrono::milliseconds{4500});
     mesh["tp"].barrier();
     mesh.close();
     return 0;
