@@ -229,16 +229,19 @@ processors() {
   echo "$count"
 }
 
-# The packages of the table that are installed. meson remembers for ever what it has not found.
+# The packages of the table that are installed; none where dpkg does not manage them. meson remembers for ever what it has not
+# found.
 installed_packages() {
+  local wanted
   mapfile -t wanted < <(packages 2 build mpi test all)
-  dpkg-query -W -f '${db:Status-Status} ${Package}\n' "${wanted[@]}" 2>/dev/null | sed -n 's/^installed //p' | sort
+  # It fails where it does not know one of them.
+  { dpkg-query -W -f '${db:Status-Status} ${Package}\n' "${wanted[@]}" 2>/dev/null || true; } | sed -n 's/^installed //p' | sort
 }
 
 # configure DIR [meson options]: configures the folder; later calls keep its options. If packages were installed or removed, the
 # folder is made anew.
 configure() {
-  local dir=$1 wanted now
+  local dir=$1 now
   shift
   # meson takes ccache by itself, which fails where it cannot write.
   if command -v ccache >/dev/null && ! mkdir -p "$(ccache -k cache_dir)/tmp" 2>/dev/null; then export CCACHE_DISABLE=1; fi
