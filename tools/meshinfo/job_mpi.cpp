@@ -5,7 +5,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <exception>
+#include <thread>
 
 #include <fmt/format.h>
 
@@ -179,7 +181,10 @@ Job::Job() = default;
 Job::~Job() = default;
 
 void Job::abort(int status) {
-  if (state_ != nullptr && state_->size > 1) MPI_Abort(MPI_COMM_WORLD, status);
+  if (state_ == nullptr || state_->size == 1) return;
+  // MPICH's launcher drops what it has not forwarded yet when a rank aborts.
+  std::this_thread::sleep_for(std::chrono::milliseconds{300});
+  MPI_Abort(MPI_COMM_WORLD, status);
 }
 
 // If the launcher does not belong to the MPI library, each process is rank 0 of a world of its own.
