@@ -87,16 +87,7 @@ Visits visits_of(const RankSet& ranks, const Machine& machine, std::size_t level
 
 // "3 of 8: numbers 0-2"
 std::string groups_text(const LevelSpread& spread, std::int64_t groups) {
-  std::string ranges;
-  std::int64_t shown = 0;
-  for (const auto& [first, last] : spread.split_groups) {
-    shown += last - first + 1;
-    ranges +=
-        fmt::format("{}{}", ranges.empty() ? "" : ",",
-                    first == last ? fmt::format("{}", first) : fmt::format("{}-{}", first, last));
-  }
-  if (shown < spread.split) ranges += ",...";
-  return fmt::format("{} of {}: numbers {}", spread.split, groups, ranges);
+  return fmt::format("{} of {}: numbers {}", spread.split, groups, split_numbers(spread));
 }
 
 bool is_bound_to_domain(FamilyRole role) {

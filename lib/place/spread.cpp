@@ -110,6 +110,17 @@ void require_slots(const GroupFamily& family, const Machine& machine,
 
 }  // namespace
 
+std::string split_numbers(const LevelSpread& spread) {
+  std::string text;
+  std::int64_t listed = 0;
+  for (const auto& [first, last] : spread.split_groups) {
+    text += fmt::format("{}{}", text.empty() ? "" : ",", first);
+    if (last > first) text += fmt::format("-{}", last);
+    listed += last - first + 1;
+  }
+  return listed < spread.split ? text + ",..." : text;
+}
+
 std::vector<LevelSpread> spread_of(const GroupFamily& family, const Machine& machine,
                                    std::span<const std::int64_t> slots) {
   require_slots(family, machine, slots);

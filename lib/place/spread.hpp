@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -21,6 +22,10 @@ struct LevelSpread {
   /// 16 ranges are kept.
   std::vector<std::pair<std::int64_t, std::int64_t>> split_groups{};
 };
+
+/// Returns the numbers of the groups that are split, such as `0-2,5`. A list of which only the
+/// beginning was kept ends in `,...`.
+[[nodiscard]] std::string split_numbers(const LevelSpread& spread);
 
 /// Returns how the groups of a family are spread over the machine, with one entry per level.
 ///

@@ -19,14 +19,7 @@ namespace rankmesh::report {
 
 std::string detail::split_text(const LevelSpread& spread, std::int64_t groups) {
   if (spread.split == groups && groups > 1) return "all";
-  std::string text;
-  std::int64_t listed = 0;
-  for (const auto& [first, last] : spread.split_groups) {
-    text += fmt::format("{}{}", text.empty() ? "" : ",", first);
-    if (last > first) text += fmt::format("-{}", last);
-    listed += last - first + 1;
-  }
-  return listed < spread.split ? text + ",..." : text;
+  return split_numbers(spread);
 }
 
 Json detail::spread_json(const Machine& machine, const std::vector<LevelSpread>& spreads,

@@ -49,6 +49,7 @@ void CostModel::use(const MeshSettings& s) const {
 
 // The members of a group lie `stride` slots apart, and groups follow one another. A group whose
 // slots are neither a part nor a multiple of a unit begins inside one, so it touches one unit more.
+// Where units are equal, the result is never too small, and rarely one too large, for odd sizes.
 std::int64_t CostModel::most_units(std::size_t level, std::int64_t size,
                                    std::int64_t stride) const {
   const std::int64_t capacity = machine_.largest(level), slots = std::min(size * stride, ranks_);
