@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <future>
 #include <map>
 #include <mutex>
+#include <system_error>
 
 #include <fmt/format.h>
 
@@ -62,14 +64,19 @@ void require_current(int device) {
         fmt::format("call cudaSetDevice({}) first", device)};
 }
 
-MakeCurrent::MakeCurrent(int device) {
-  check(cudaGetDevice(&before_), "cudaGetDevice");
-  is_changed_ = before_ != device;
-  if (is_changed_) check(cudaSetDevice(device), "cudaSetDevice");
-}
-
-MakeCurrent::~MakeCurrent() {
-  if (is_changed_) (void)cudaSetDevice(before_);
+void run_on(int device, const std::function<void()>& action) {
+  int current = 0;
+  check(cudaGetDevice(&current), "cudaGetDevice");
+  if (current == device) return action();
+  try {
+    std::async(std::launch::async, [&] {
+      check(cudaSetDevice(device), "cudaSetDevice");
+      action();
+    }).get();
+  } catch (const std::system_error& error) {
+    throw Error{fmt::format("no thread can be started for device {}: {}", device, error.what()),
+                "raise the limit of processes (ulimit -u)"};
+  }
 }
 
 Claim choose(std::optional<int> wanted, int local_rank, int visible) {

@@ -53,11 +53,16 @@ void Stream::wait(const Deadline& deadline) const {
 void drain(const Deadline& deadline) {
   int device = 0;
   check(cudaGetDevice(&device), "cudaGetDevice");
+  drain(device, deadline);
+}
+
+void drain(int device, const Deadline& deadline) {
   std::promise<cudaError_t> promise;
   auto result = promise.get_future();
   std::thread{[device, promise = std::move(promise)]() mutable {
-    const RelaxedCaptureMode relaxed;
+    // This call comes first: any other would create a context on CUDA's default, device 0.
     const cudaError_t set = cudaSetDevice(device);
+    const RelaxedCaptureMode relaxed;
     promise.set_value(set == cudaSuccess ? cudaDeviceSynchronize() : set);
   }}.detach();
   // The device may wait for operations on host memory, so this wait advances them.

@@ -28,6 +28,7 @@ Pools& pools() {
 }
 
 cudaMemPool_t make_pool(int device) {
+  const RelaxedCaptureMode relaxed;  // the first operation may be captured
   cudaMemPoolProps properties{};
   properties.allocType = cudaMemAllocationTypePinned;
   properties.location.type = cudaMemLocationTypeDevice;
@@ -77,6 +78,7 @@ RANKMESH_PRIVATE_API void wait_for(StreamRef stream) {
 }
 
 void trim_pools() noexcept {
+  const RelaxedCaptureMode relaxed;  // another thread may capture
   const std::lock_guard lock{pools().mutex};
   for (const auto& [device, pool] : pools().by_device) (void)cudaMemPoolTrimTo(pool, 0);
 }

@@ -73,7 +73,10 @@ Hash128 hash_of(const Arguments& arguments) {
 
 void agree(GroupCoordinator& group, const std::optional<Hash128>& hash, const Comparison& mine,
            std::span<std::int64_t> maxima) {
-  const rankmesh::detail::CalledBy by{rankmesh::detail::GroupAccess::runtime(group), mine.function};
+  auto& runtime = rankmesh::detail::GroupAccess::runtime(group);
+  const rankmesh::detail::CalledBy by{runtime, mine.function};
+  // In a batch, the operations begin when this function and its memory are gone.
+  rankmesh::detail::GroupAccess::require_no_batch(group, to_string(runtime.caller));
   Words words;
   words.reserve(maxima.size() + 4);
   const bool is_valid = hash && mine.failure == nullptr;

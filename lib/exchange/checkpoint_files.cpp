@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -19,6 +20,8 @@
 
 namespace rankmesh::exchange::detail {
 namespace {
+
+constexpr std::size_t most_open = 64;  // files of an OpenFiles
 
 [[noreturn]] void throw_errno(std::string_view what, const std::string& path, int error) {
   const bool is_full = error == ENOSPC || error == EFBIG || error == EDQUOT;
@@ -101,13 +104,18 @@ void File::sync() {
 }
 
 File& OpenFiles::operator[](const std::string& name) {
-  const auto known = files_.find(name);
-  if (known != files_.end()) return known->second;
-  return files_.emplace(name, File{folder_ + "/" + name, mode_}).first->second;
+  const std::string path = folder_ + "/" + name;
+  const auto known = std::ranges::find(files_, path, &File::path);
+  if (known != files_.end()) return *known;
+  if (files_.size() == most_open) {
+    if (mode_ == File::Mode::write) files_.front().sync();
+    files_.pop_front();
+  }
+  return files_.emplace_back(path, mode_);
 }
 
 void OpenFiles::sync() {
-  for (auto& [name, file] : files_) file.sync();
+  for (File& file : files_) file.sync();
 }
 
 // Some file systems have no such locks.

@@ -39,6 +39,15 @@ TensorInFile divided_tensor(const StoredTensor& tensor) {
 
 }  // namespace
 
+bool is_utf8(const std::string& name) {
+  try {
+    (void)nlohmann::json(name).dump();
+    return true;
+  } catch (const nlohmann::json::type_error&) {
+    return false;
+  }
+}
+
 std::string type_name(DataType type) {
   std::string name{rankmesh::detail::short_name(type)};
   std::ranges::transform(name, name.begin(), [](char c) {

@@ -76,9 +76,10 @@ std::string ControlQueue::State::what_does(std::int64_t rank_in_group) const {
 }
 
 void ControlQueue::State::require_usable() const {
-  if (runtime().is_closed)
+  life.require("ControlQueue");
+  if (runtime().is_closed || rankmesh::detail::GroupAccess::connection(*group).is_closed())
     throw ClosedError{"a control queue is used after close()",
-                      "close the mesh after the last use of the queue"};
+                      "close the mesh and the group after the last use of the queue"};
   if (!broken.empty())
     throw ClosedError{fmt::format("the control queue of '{}' is broken: {}", group->name(), broken),
                       "open another queue for the ranks that are left"};
@@ -144,9 +145,8 @@ void ControlQueue::State::open_ring(const mpi::CommunicatorView& comm) {
 }
 
 ControlQueue::ControlQueue(GroupCoordinator& group, RankInGroup writer, ControlQueueOptions options)
-    : state_{std::make_unique<State>()} {
+    : state_{std::make_unique<State>(group)} {
   State& state = *state_;
-  state.group = &group;
   state.writer = writer;
   state.options = options;
   state.is_writer = group.rank_in_group() == writer;

@@ -65,18 +65,27 @@ void verify_agreement(std::string_view function, GroupCoordinator& group, const 
 
 ExpertDispatcher::ExpertDispatcher(GroupCoordinator& group, ExpertMap map,
                                    ExpertDispatcherOptions options)
-    : state_{new State{.group = group, .map = std::move(map), .options = options}} {
+    : state_{new State{.group = group,
+                       .life = rankmesh::detail::GroupLife{group},
+                       .map = std::move(map),
+                       .options = options}} {
   verify_agreement("", group, state_->map, options);
 }
 ExpertDispatcher::~ExpertDispatcher() = default;
 ExpertDispatcher::ExpertDispatcher(ExpertDispatcher&&) noexcept = default;
 ExpertDispatcher& ExpertDispatcher::operator=(ExpertDispatcher&&) noexcept = default;
 
+ExpertDispatcher::State& ExpertDispatcher::state() const {
+  state_->life.require("ExpertDispatcher");
+  return *state_;
+}
+
 const ExpertMap& ExpertDispatcher::map() const { return state_->map; }
 
 void ExpertDispatcher::set_map(ExpertMap map) {
-  verify_agreement("::set_map", state_->group, map, state_->options);
-  state_->map = std::move(map);
+  State& s = state();
+  verify_agreement("::set_map", s.group, map, s.options);
+  s.map = std::move(map);
 }
 
 ExpertRoute ExpertDispatcher::route(std::span<const std::int32_t> ids, std::int64_t top_k) {
@@ -85,7 +94,7 @@ ExpertRoute ExpertDispatcher::route(std::span<const std::int32_t> ids, std::int6
 
 ExpertRoute ExpertDispatcher::route(DeviceSpan<const std::int32_t> ids, std::int64_t top_k,
                                     StreamRef stream) {
-  State& s = *state_;
+  State& s = state();
   (void)s.group.native_nccl();  // throws the reason if there are no devices
   using Direction = device::detail::Direction;
   std::vector<std::int32_t> on_host(ids.size());
@@ -103,7 +112,7 @@ ExpertRoute ExpertDispatcher::route(DeviceSpan<const std::int32_t> ids, std::int
 }
 
 ExpertRoute ExpertDispatcher::plan(std::span<const std::int32_t> ids, std::int64_t top_k) {
-  State& s = *state_;
+  State& s = state();
   std::optional<detail::RoutePlanner> planner;
   const DispatcherCall function = s.call_of("::route");
   const std::exception_ptr failure =

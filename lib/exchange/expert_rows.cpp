@@ -12,6 +12,7 @@
 #include "exchange/kernels/expert_rows.hpp"
 #include "group/detail/mesh_runtime.hpp"
 #include "rankmesh/base/error.hpp"
+#include "rankmesh/device/device_buffer.hpp"
 #include "rankmesh/group/detail/group_access.hpp"
 #include "rankmesh/wait/mpi_memory.hpp"
 
@@ -95,6 +96,9 @@ std::int64_t elements_per_row(const DispatcherCall& by, const NamedRows& a, cons
 ExpertDispatcher::State::Lists ExpertDispatcher::State::lists(const DispatcherCall& by,
                                                               const ExpertRoute& route,
                                                               MemoryKind kind) const {
+  if (std::ssize(route.sent_) != group.size())
+    by.refuse(fmt::format("the route is one of a group of {} ranks", route.sent_.size()),
+              "pass a route that this dispatcher has made");
   if (kind == MemoryKind::host)
     return {route.pack_.data(), route.place_.data(), route.unplace_.data(), route.sum_.data()};
   (void)group.native_nccl();  // throws the reason if there are no devices
@@ -122,6 +126,15 @@ std::vector<std::int64_t> ExpertDispatcher::State::received_places(const ExpertR
   return places(counts);
 }
 
+// The other side of each message is packed in memory that is not registered, and NCCL must not get
+// registered memory on one side only. So registered rows are copied to or from scratch memory in
+// which they have the same places.
+bool ExpertDispatcher::State::is_direct(const ExpertRoute& route, const ConstBuffer& rows) const {
+  return route.is_direct_ &&
+         (rows.kind == MemoryKind::host ||
+          !rankmesh::detail::GroupAccess::connection(group).device()->is_registered(rows.data));
+}
+
 std::shared_ptr<ExpertDispatcher::State::StepMemory> ExpertDispatcher::State::idle_memory() {
   for (const auto& memory : of_async)
     if (memory.use_count() == 1) return memory;
@@ -139,25 +152,33 @@ Call ExpertDispatcher::State::RowExchange::call() const {
 
 template <class RowWork>
 void ExpertDispatcher::State::run(const RowStep<RowWork>& step) {
-  if (group.size() > 1)
-    run_or_leak([&] { rankmesh::detail::GroupAccess::run(group, step.exchange.call()); },
+  const RowExchange& exchange = step.exchange;
+  if (group.size() > 1) {
+    run_or_leak([&] { rankmesh::detail::GroupAccess::run(group, exchange.call()); },
                 of_blocking.outgoing, of_blocking.incoming);
-  run_rows(step.finish, step.exchange.in.kind, step.exchange.stream);
+    if (exchange.copy != nullptr)
+      device::detail::copy_on_device(exchange.copy, exchange.out.data,
+                                     static_cast<std::size_t>(exchange.out.bytes()),
+                                     exchange.stream);
+  }
+  run_rows(step.finish, exchange.in.kind, exchange.stream);
 }
 
-// Returns scratch memory for rows of `like`, for work on the stream.
+// Returns scratch memory for an exchange of these rows, for work on the stream.
 ExpertDispatcher::State::Scratch ExpertDispatcher::State::scratch(StepMemory& memory,
                                                                   const ExpertRoute& route,
                                                                   std::int64_t row_elements,
-                                                                  const ConstBuffer& like,
-                                                                  StreamRef stream) {
-  const auto of = [&](detail::ScratchMemory& from, std::int64_t rows, bool is_needed) {
-    const std::int64_t count = rows * row_elements;
-    const std::int64_t bytes = count * static_cast<std::int64_t>(size_of(like.type));
-    return Buffer{from.get(is_needed ? bytes : 0, like.kind, stream), count, like.type, like.kind};
+                                                                  const ConstBuffer& rows,
+                                                                  StreamRef stream) const {
+  const auto of = [&](detail::ScratchMemory& from, std::int64_t number) {
+    const std::int64_t count = number * row_elements;
+    const std::int64_t bytes = count * static_cast<std::int64_t>(size_of(rows.type));
+    return Buffer{from.get(bytes, rows.kind, stream), count, rows.type, rows.kind};
   };
-  return {of(memory.outgoing, route.all_sent_, true),
-          of(memory.incoming, route.all_received_, !route.is_direct_)};
+  const std::int64_t received = !route.is_direct_        ? route.all_received_
+                                : is_direct(route, rows) ? 0
+                                                         : route.counts_.front();
+  return {of(memory.outgoing, route.all_sent_), of(memory.incoming, received)};
 }
 
 void ExpertDispatcher::reserve(const ExpertRoute& route, std::int64_t row_bytes, MemoryKind kind) {
@@ -176,7 +197,8 @@ auto ExpertDispatcher::State::dispatch_step(const DispatcherCall& by, StepMemory
       {"rows", rows.as_input(), route.rows()});
   const Lists of_route = lists(by, route, tokens.kind);
   const std::int64_t row_bytes = h * static_cast<std::int64_t>(size_of(tokens.type));
-  const auto [outgoing, incoming] = scratch(memory, route, h, tokens, stream);
+  const auto [outgoing, incoming] = scratch(memory, route, h, rows.as_input(), stream);
+  const bool direct = is_direct(route, rows.as_input());
   run_rows(GatherRows{.to = outgoing.data,
                       .other = tokens.data,
                       .index = of_route.pack,
@@ -185,9 +207,10 @@ auto ExpertDispatcher::State::dispatch_step(const DispatcherCall& by, StepMemory
                       .share = share,
                       .row_bytes = row_bytes},
            tokens.kind, stream);
-  return {{outgoing.as_input(), route.is_direct_ ? rows : incoming,
+  return {{outgoing.as_input(), direct ? rows : incoming,
            blocks_of(route.sent_, places(route.sent_), h),
-           blocks_of(route.received_, received_places(route), h), stream},
+           blocks_of(route.received_, received_places(route), h), stream,
+           route.is_direct_ && !direct ? rows.data : nullptr},
           {.to = rows.data,
            .from = incoming.data,
            .other = tokens.data,
@@ -200,7 +223,7 @@ auto ExpertDispatcher::State::dispatch_step(const DispatcherCall& by, StepMemory
 
 void ExpertDispatcher::dispatch(const ExpertRoute& route, ConstBuffer tokens, bool is_per_choice,
                                 Buffer rows, StreamRef stream) {
-  State& s = *state_;
+  State& s = state();
   const CalledBy caller =
       s.called_by(is_per_choice ? UserFunction::dispatch_choices : UserFunction::dispatch);
   const auto by = s.call_of(is_per_choice ? "::dispatch_choices" : "::dispatch");
@@ -208,7 +231,7 @@ void ExpertDispatcher::dispatch(const ExpertRoute& route, ConstBuffer tokens, bo
 }
 
 Work ExpertDispatcher::start_dispatch(const ExpertRoute& route, ConstBuffer tokens, Buffer rows) {
-  State& s = *state_;
+  State& s = state();
   const CalledBy caller = s.called_by(UserFunction::dispatch);
   auto memory = s.idle_memory();
   const auto step =
@@ -222,6 +245,10 @@ ExpertDispatcher::State::RowExchange ExpertDispatcher::State::send_back(
     const DispatcherCall& by, StepMemory& memory, const ExpertRoute& route, const ConstBuffer& rows,
     std::int64_t row_elements, StreamRef stream) const {
   const auto [returned, packed] = scratch(memory, route, row_elements, rows, stream);
+  const bool direct = is_direct(route, rows);
+  if (route.is_direct_ && !direct)
+    device::detail::copy_on_device(packed.data, rows.data, static_cast<std::size_t>(packed.bytes()),
+                                   stream);
   if (!route.is_direct_)
     run_rows(GatherRows{.to = packed.data,
                         .from = rows.data,
@@ -229,7 +256,7 @@ ExpertDispatcher::State::RowExchange ExpertDispatcher::State::send_back(
                         .rows = route.all_received_,
                         .row_bytes = row_elements * static_cast<std::int64_t>(size_of(rows.type))},
              rows.kind, stream);
-  return {route.is_direct_ ? rows : packed.as_input(), returned,
+  return {direct ? rows : packed.as_input(), returned,
           blocks_of(route.received_, received_places(route), row_elements),
           blocks_of(route.sent_, places(route.sent_), row_elements), stream};
 }
@@ -265,14 +292,14 @@ auto ExpertDispatcher::State::combine_step(const DispatcherCall& by, StepMemory&
 
 void ExpertDispatcher::combine(const ExpertRoute& route, ConstBuffer rows, ConstBuffer weights,
                                Buffer out, StreamRef stream) {
-  State& s = *state_;
+  State& s = state();
   const CalledBy caller = s.called_by(UserFunction::combine);
   s.run(s.combine_step(s.call_of("::combine"), s.of_blocking, route, rows, weights, out, stream));
 }
 
 Work ExpertDispatcher::start_combine(const ExpertRoute& route, ConstBuffer rows,
                                      ConstBuffer weights, Buffer out) {
-  State& s = *state_;
+  State& s = state();
   const CalledBy caller = s.called_by(UserFunction::combine);
   struct Kept {
     std::shared_ptr<State::StepMemory> memory;
@@ -288,7 +315,7 @@ Work ExpertDispatcher::start_combine(const ExpertRoute& route, ConstBuffer rows,
 
 void ExpertDispatcher::collect(const ExpertRoute& route, ConstBuffer rows, Buffer choices,
                                StreamRef stream) {
-  State& s = *state_;
+  State& s = state();
   const CalledBy caller = s.called_by(UserFunction::collect_choices);
   const std::int64_t count = route.tokens_ * route.top_k_;
   const auto by = s.call_of("::collect_choices");

@@ -160,21 +160,6 @@ struct KeptTensors::State {
   void move(GroupCoordinator& group, const TransferPlan& plan, const Version* from, Version& to);
 };
 
-namespace {
-
-// Runs what may throw on this rank alone, and returns the error.
-template <class Prepare>
-std::exception_ptr failure_of(Prepare&& prepare) {
-  try {
-    return detail::failure_of(std::forward<Prepare>(prepare));
-  } catch (const std::bad_alloc&) {
-    return std::make_exception_ptr(Error{"there is too little memory to keep the tensors",
-                                         "keep fewer tensors, or use more ranks"});
-  }
-}
-
-}  // namespace
-
 // The members pass the same tensors in each step, so the layout is planned once.
 template <class Tensor>
 std::shared_ptr<const KeptLayout> KeptTensors::State::layout_of(const GroupCoordinator& group,
@@ -228,7 +213,7 @@ void KeptTensors::keep(GroupCoordinator& group, std::int64_t step,
   auto& [number, must_plan] = maxima;
   Version& version = s.replaced_in(group);
   Version next;
-  const std::exception_ptr failure = failure_of([&] {
+  const std::exception_ptr failure = detail::failure_of([&] {
     check(group, "KeptTensors::keep", tensors);
     next = version.with(s.layout_of(group, tensors), self);
     must_plan = s.refreshing->move ? 0 : 1;
@@ -290,7 +275,7 @@ TransferPlan KeptTensors::restore(GroupCoordinator& group, std::int64_t step,
                   comparison(detail::UserFunction::restore_tensors, group, step, tensors, failure),
                   {&number, 1});
   };
-  agree_if(failure_of([&] {
+  agree_if(detail::failure_of([&] {
     check(group, "KeptTensors::restore", tensors);
     layout = s.layout_of(group, tensors);
   }));
@@ -299,7 +284,7 @@ TransferPlan KeptTensors::restore(GroupCoordinator& group, std::int64_t step,
       s.versions, [&](const Version& version) { return choice.is_of(version); });
   Version& version = s.other(from != s.versions.end() ? *from : s.newest());
   Version next;
-  agree_if(failure_of([&] { next = version.with(layout, self); }));
+  agree_if(detail::failure_of([&] { next = version.with(layout, self); }));
   version = std::move(next);
   s.move(group, choice.plan, from != s.versions.end() ? &*from : nullptr, version);
   version.step = step;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -19,9 +20,12 @@ namespace {
 using detail::File;
 using detail::TensorInFile;
 
+constexpr std::int64_t digest_end = 256;  // the first bytes of a manifest have the digest of all
+
 std::string manifest_path(const std::string& folder) { return folder + "/manifest.json"; }
 
-std::string read_manifest(const std::string& folder) {
+// Returns the first `most` bytes of a manifest; all of them if it is shorter.
+std::string read_manifest(const std::string& folder, std::int64_t most = INT64_MAX) {
   const std::string path = manifest_path(folder);
   std::error_code error;  // the file says why it cannot be opened
   if (!std::filesystem::exists(path, error) && !error &&
@@ -29,7 +33,7 @@ std::string read_manifest(const std::string& folder) {
     throw FileError{fmt::format("{} is the folder of all checkpoints", folder),
                     fmt::format("pass that of one checkpoint, such as {}/latest", folder)};
   File file{path, File::Mode::read};
-  std::string text(static_cast<std::size_t>(file.size()), '\0');
+  std::string text(static_cast<std::size_t>(std::min(file.size(), most)), '\0');
   file.read(0, std::as_writable_bytes(std::span{text}));
   return text;
 }
@@ -81,6 +85,13 @@ class Loading {
     detail::on_all(
         group_, activity_,
         [&] {
+          // The folder has another path where it is mounted elsewhere. A rank that loads nothing
+          // need not have it, and the others cannot open the files then.
+          std::error_code error;
+          const std::string own = std::filesystem::exists(manifest_path(folder_), error)
+                                      ? read_manifest(folder_, digest_end)
+                                      : text.substr(0, digest_end);
+          arguments.push_back("manifest " + to_string(hash_bytes(own)));
           manifest_.emplace(detail::parse_manifest(text, manifest_path(folder_)));
           for (const LoadedTensor& tensor : tensors_) wanted_.push_back(&find(tensor));
         },
@@ -93,7 +104,7 @@ class Loading {
   // Only the first rank opens all files. The headers follow from the manifest.
   void check_files(const detail::CheckpointLayout& layout) {
     for (const detail::CheckpointFile& wanted : layout.files) {
-      File& file = file_of(wanted);
+      File file{folder_ + "/" + wanted.name, File::Mode::read};
       if (file.size() != wanted.bytes)
         throw FileError{fmt::format("{} is cut or altered: it has {} bytes, the manifest says {}",
                                     file.path(), file.size(), wanted.bytes),

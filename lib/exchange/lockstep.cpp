@@ -25,7 +25,7 @@ std::vector<std::string> entries_of(const LockstepOptions& options) {
 }  // namespace
 
 Lockstep::Lockstep(GroupCoordinator& group, LockstepOptions options)
-    : group_{group}, options_{std::move(options)} {
+    : group_{group}, life_{group}, options_{std::move(options)} {
   const auto& sizes = options_.sizes;
   const bool ascends = std::ranges::adjacent_find(sizes, std::greater_equal{}) == sizes.end();
   if (!ascends || (!sizes.empty() && sizes.front() < 1) || options_.multiple < 1)
@@ -47,8 +47,9 @@ bool Lockstep::is_valid(const StepProposal& proposal) const {
 }
 
 Step Lockstep::agree(const StepProposal& proposal) {
+  life_.require("Lockstep");
   const auto n = static_cast<std::size_t>(group_.size());
-  const std::int64_t number = number_++;
+  const std::int64_t number = number_;
   std::vector<std::int64_t> record(n + 2);
   record[static_cast<std::size_t>(group_.rank_in_group().value())] = proposal.tokens;
   record[n] = proposal.tokens > 0 ? highest_mode - proposal.mode : 0;
@@ -73,6 +74,7 @@ Step Lockstep::agree(const StepProposal& proposal) {
                  "LockstepOptions; pass 0 tokens or more and a mode from 0 to 255, and keep "
                  "is_done on a rank that was done"},
                 record);
+  ++number_;
   was_done_ = proposal.is_done;
   Step step;
   step.tokens.assign(record.begin(), record.begin() + static_cast<std::ptrdiff_t>(n));

@@ -154,7 +154,7 @@ void broadcast_message(GroupCoordinator& group, Bytes& message, RankInGroup root
     if (at_root) std::ranges::copy(body, received.begin());
   }
   if (header.bytes > short_message)
-    run_or_leak([&] { group.broadcast(rest_of(std::span{whole}), root); }, received);
+    run_or_leak([&] { group.broadcast(rest_of(std::span{whole}), root); }, whole);
   if (header.kind == Kind::failure) fail_as_sender(group, "broadcast_message", root, received);
   if (!at_root) message = std::move(received);
 }
@@ -162,7 +162,9 @@ void broadcast_message(GroupCoordinator& group, Bytes& message, RankInGroup root
 void send_message(GroupCoordinator& group, std::span<const std::byte> message, Peer to, int tag,
                   const Failure* failure) {
   const std::span<const std::byte> body = failure == nullptr ? message : bytes_of(failure->text);
-  group.send(first_part_of(body, failure == nullptr ? Kind::message : Kind::failure), to, tag);
+  auto part = std::make_unique<FirstPart>(
+      first_part_of(body, failure == nullptr ? Kind::message : Kind::failure));
+  run_or_leak([&] { group.send(*part, to, tag); }, part);
   if (body.size() > short_message) group.send(rest_of(body), to, tag);
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "rankmesh/exchange/redistribution.hpp"
 
+#include <array>
+#include <exception>
 #include <string>
 #include <utility>
 
@@ -22,8 +24,8 @@ using rankmesh::detail::GroupAccess;
 constexpr std::int64_t least_memory = 1024;
 // Above the tags of control queues, below those of rendezvous and of the wait monitor.
 constexpr int lowest_tag = 28192;
-constexpr int tag_count = 1024;   // groups of tags
-constexpr int tags_of_group = 4;  // messages and answers, in two steps
+constexpr std::int64_t tag_count = 1024;  // groups of tags
+constexpr int tags_of_group = 4;          // messages and answers, in two steps
 
 detail::Arguments arguments_of(const GroupCoordinator& group, const TransferPlan& plan,
                                const RedistributionOptions& options) {
@@ -40,22 +42,55 @@ detail::Arguments arguments_of(const GroupCoordinator& group, const TransferPlan
   return arguments;
 }
 
+[[noreturn]] void refuse_another(const GroupCoordinator& group) {
+  throw UsageError{fmt::format("Redistribution over '{}': there are no tags for more than {}",
+                               group.name(), tag_count),
+                   "destroy those that the program does not need any more"};
+}
+
+// Returns the first number from `first` on whose tags no redistribution of this rank has, and the
+// next one whose tags some redistribution has, negated.
+std::array<std::int64_t, 2> proposal(const GroupCoordinator& group, std::int64_t first) {
+  auto& with_tags = GroupAccess::runtime(group).control->with_tags;
+  with_tags.resize(tag_count);
+  const auto is_free = [&](std::int64_t number) {
+    return with_tags[static_cast<std::size_t>(number % tag_count)].expired();
+  };
+  std::int64_t begin = first;
+  while (begin < first + tag_count && !is_free(begin)) ++begin;
+  if (begin == first + tag_count) refuse_another(group);
+  std::int64_t end = begin;
+  while (end < begin + tag_count && is_free(end)) ++end;
+  return {begin, -end};
+}
+
 // Throws on all members if one of them passes another plan or other options, or if `prepare` throws
-// on one. Returns the number of the redistribution in the mesh.
+// on one. Returns the number of the redistribution in the mesh, whose tags are free on all members.
 template <class Prepare>
 std::int64_t agreed_number(GroupCoordinator& group, const TransferPlan& plan,
                            const RedistributionOptions& options, Prepare&& prepare) {
   rankmesh::detail::ControlPlane& control = *GroupAccess::runtime(group).control;
+  const Hash128 hash = hash_bytes(
+      fmt::format("{} {} {}", to_string(plan.digest()), options.memory, to_string(options.kind)));
+  std::exception_ptr failure = detail::failure_of(prepare);
   std::int64_t number = control.redistributions;
-  detail::agree(
-      group,
-      hash_bytes(fmt::format("{} {} {}", to_string(plan.digest()), options.memory,
-                             to_string(options.kind))),
-      {detail::UserFunction::redistribution, [&] { return arguments_of(group, plan, options); },
-       "pass the same plan and the same options on every rank", detail::failure_of(prepare)},
-      {&number, 1});
-  control.redistributions = number + 1;
-  return number;
+  // The members take the highest number that one of them proposes. If its tags are not free on all
+  // of them, the next round begins there.
+  for (std::int64_t round = 0; round < tag_count; ++round) {
+    std::array<std::int64_t, 2> extremes{};
+    if (failure == nullptr)
+      failure = detail::failure_of([&] { extremes = proposal(group, number); });
+    detail::agree(
+        group, hash,
+        {detail::UserFunction::redistribution, [&] { return arguments_of(group, plan, options); },
+         "pass the same plan and the same options on every rank", failure},
+        extremes);
+    number = extremes[0];
+    if (number >= -extremes[1]) continue;
+    control.redistributions = number + 1;
+    return number;
+  }
+  refuse_another(group);
 }
 
 }  // namespace
@@ -110,6 +145,8 @@ Redistribution::Redistribution(GroupCoordinator& group, TransferPlan plan,
     s.validate();
     s.schedule();
   });
+  const auto tags = static_cast<std::size_t>(s.number % tag_count);
+  GroupAccess::runtime(group).control->with_tags[tags] = state_;
   s.messages = GroupAccess::messages(group);
 }
 Redistribution::~Redistribution() = default;
@@ -125,6 +162,7 @@ Work Redistribution::start(std::span<const TensorSource> source,
   if (state_ == nullptr) rankmesh::detail::GroupLife::refuse_moved("Redistribution");
   detail::RedistributionState& s = *state_;
   s.life.require("Redistribution");
+  GroupAccess::require_no_batch(s.group, "redistribution");
   if (source.size() != s.tensors.size() || target.size() != s.tensors.size())
     throw UsageError{fmt::format("Redistribution over '{}': {} sources and {} targets for {} "
                                  "tensors",

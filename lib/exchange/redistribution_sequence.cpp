@@ -83,13 +83,13 @@ class Transfer final : public rankmesh::detail::MessageSequence {
       : state_{std::move(state)},
         sends_{state_->sent, state_->sent_memory},
         receives_{state_->received, state_->received_memory} {
-    state_->is_running = true;
     largest_ = std::min(most_message, state_->options.memory / 2 / packed_messages);
     const std::int64_t of_direction = packed_messages * largest_;
     state_->sent_memory.reserve(std::min(of_direction, sum_of(state_->sent)));
     state_->received_memory.reserve(std::min(of_direction, sum_of(state_->received)));
     if (!state_->received.empty()) arrived_.begin(state_->received.front());
     state_->transfer = static_cast<std::uint64_t>(state_->starts) + 1;  // 0: given up
+    state_->is_running = true;
   }
   // Not called after a failure, because MPI may then still use the memory.
   ~Transfer() override { state_->is_running = false; }

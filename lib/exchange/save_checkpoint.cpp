@@ -29,8 +29,6 @@ class Saving {
         name_{name},
         tensors_{tensors},
         options_{options},
-        layout_{stored(tensors), options.file_bytes},
-        checksums_(2 * static_cast<std::size_t>(layout_.pieces)),
         files_{root + "/" + name, File::Mode::write},
         activity_{fmt::format("save_checkpoint of {}/{}", root, name)} {}
 
@@ -44,7 +42,13 @@ class Saving {
       arguments.push_back(
           fmt::format("tensor '{}' at '{}'", tensor.name, tensor.place.to_string()));
     detail::on_all(
-        group_, activity_, [&] { validate(); }, arguments);
+        group_, activity_,
+        [&] {
+          validate();
+          layout_ = CheckpointLayout{stored(tensors_), options_.file_bytes};
+          checksums_.resize(2 * static_cast<std::size_t>(layout_.pieces));
+        },
+        arguments);
     detail::on_all(group_, activity_, [&] {
       if (!is_first()) return;
       lock_.emplace(root_);
@@ -91,6 +95,9 @@ class Saving {
         refuse(fmt::format("the name '{}' of a tensor is empty, reserved, or occurs twice",
                            tensor.name),
                "give each tensor a name of its own");
+    for (std::size_t t = 0; t < tensors_.size(); ++t)
+      if (!detail::is_utf8(tensors_[t].name))
+        refuse(fmt::format("the name of tensor {} is not UTF-8", t), "use names in UTF-8");
   }
 
   // Creates the files with their headers and their final sizes.
@@ -187,7 +194,7 @@ class Saving {
   const std::string& name_;
   std::span<const SavedTensor> tensors_;
   const CheckpointOptions& options_;
-  CheckpointLayout layout_;
+  CheckpointLayout layout_{{}, 1};        // empty until the arguments are valid
   std::vector<std::uint64_t> checksums_;  // two words per piece; 0 for the pieces of other ranks
   detail::OpenFiles files_;
   std::string activity_;

@@ -118,7 +118,8 @@ Buffer ShardedMemory::mine(std::int64_t bucket) {
     s.refuse(fmt::format("there is no bucket {}", bucket), "use numbers below buckets()");
   ShardBucket& b = s.buckets[static_cast<std::size_t>(bucket)];
   const auto missing = std::ranges::find(b.is_reduced, false) - b.is_reduced.begin();
-  if (std::ranges::find(b.is_reduced, true) != b.is_reduced.end())
+  const bool is_overwritten = s.options.keep_whole && b.contents == Whole::local;
+  if (is_overwritten || std::ranges::find(b.is_reduced, true) != b.is_reduced.end())
     s.refuse(fmt::format("bucket {} is not reduced, because tensor {} of it is not", bucket,
                          static_cast<std::ptrdiff_t>(b.first_tensor) + missing),
              "call reduce() for all tensors");

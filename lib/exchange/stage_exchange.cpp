@@ -108,6 +108,13 @@ WorkList StageExchange::start(std::span<const StageMove> moves, StreamRef stream
   return works;
 }
 
+void StageExchange::run(std::span<const StageMove> moves, StreamRef stream) {
+  life_.require("StageExchange");
+  if (!std::ranges::all_of(moves, is_on_device))
+    GroupAccess::require_no_batch(stages_, "StageExchange::run");
+  start(moves, stream).wait();
+}
+
 // In a ring of one stage, what is sent in a direction is received in the same direction.
 void StageExchange::copy_on_device(std::span<const StageMove> moves, StreamRef stream) {
   for (const bool is_forward : {true, false}) {

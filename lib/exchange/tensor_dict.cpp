@@ -12,6 +12,7 @@
 #include "group/detail/mesh_runtime.hpp"
 #include "rankmesh/exchange/work_list.hpp"
 #include "rankmesh/group/detail/group_access.hpp"
+#include "rankmesh/wait/mpi_memory.hpp"
 
 namespace rankmesh::exchange {
 namespace {
@@ -35,18 +36,24 @@ DictMetadata metadata_of(const TensorDict& tensors, const TensorDictOptions& opt
   return metadata;
 }
 
+// Returns the tensor of a dictionary into which a tensor can be received, or null.
+Tensor* fitting(TensorDict& tensors, const TensorMetadata& incoming) {
+  Tensor* there = tensors.find(incoming.name);
+  const bool fits = there != nullptr && there->type() == incoming.type &&
+                    there->kind() == incoming.kind && there->shape() == incoming.shape;
+  return fits ? there : nullptr;
+}
+
 // Returns the tensors to receive into, in the order of the metadata. A tensor of the dictionary is
 // reused if it fits.
 TensorDict prepared(TensorDict& old, const DictMetadata& metadata) {
   TensorDict tensors;
   for (const TensorMetadata& incoming : metadata.tensors) {
-    Tensor* there = old.find(incoming.name);
-    const bool fits = there != nullptr && there->type() == incoming.type &&
-                      there->kind() == incoming.kind && there->shape() == incoming.shape;
     try {
       tensors.add(incoming.name,
-                  fits ? std::move(*there)
-                       : Tensor::allocate(incoming.type, incoming.shape, incoming.kind));
+                  fitting(old, incoming) != nullptr
+                      ? Tensor{}
+                      : Tensor::allocate(incoming.type, incoming.shape, incoming.kind));
     } catch (const UsageError& error) {  // no sender can have such a shape or name
       throw DataError{fmt::format("the received description of tensor '{}' is invalid: {}",
                                   incoming.name, error.message()),
@@ -61,22 +68,31 @@ TensorDict prepared(TensorDict& old, const DictMetadata& metadata) {
           "send the tensor in parts"};
     }
   }
+  // Nothing throws from here on, so the program does not lose these tensors.
+  for (const TensorMetadata& incoming : metadata.tensors)
+    if (Tensor* there = fitting(old, incoming)) *tensors.find(incoming.name) = std::move(*there);
   return tensors;
 }
 
+// A call, and the memory that the tensor owns.
+struct TensorCall {
+  Call call;
+  std::shared_ptr<void> owned;
+};
+
 // Runs the calls. On host memory, starts all calls and then waits for them. On device memory, the
 // calls are one batch.
-void run_all(GroupCoordinator& group, const std::vector<Call>& calls) {
-  const auto on_device = [](const Call& call) {
-    return (call.in.data != nullptr ? call.in.kind : call.out.kind) == MemoryKind::device;
+void run_all(GroupCoordinator& group, const std::vector<TensorCall>& calls) {
+  const auto on_device = [](const TensorCall& of) {
+    return (of.call.in.data != nullptr ? of.call.in.kind : of.call.out.kind) == MemoryKind::device;
   };
   WorkList works;
-  for (const Call& call : calls)
-    if (!on_device(call)) works.add(GroupAccess::start(group, call));
+  for (const TensorCall& of : calls)
+    if (!on_device(of)) works.add(GroupAccess::start(group, of.call, of.owned));
   if (std::ranges::any_of(calls, on_device)) {
     rankmesh::detail::FusedCalls together{group};
-    for (const Call& call : calls)
-      if (on_device(call)) GroupAccess::run(group, call);
+    for (const TensorCall& of : calls)
+      if (on_device(of)) GroupAccess::run(group, of.call);
     together.end();
   }
   works.wait();
@@ -92,11 +108,11 @@ Buffer part_of(const Buffer& buffer, bool is_sliced, const TensorDictOptions& op
 // Returns the call for each tensor that has elements. All other tensors consist only of their
 // metadata.
 template <class CallOf>
-std::vector<Call> calls_for(const TensorDict& tensors, CallOf&& call_of) {
-  std::vector<Call> calls;
+std::vector<TensorCall> calls_for(const TensorDict& tensors, CallOf&& call_of) {
+  std::vector<TensorCall> calls;
   std::size_t i = 0;
   for (const auto& [name, tensor] : tensors) {
-    if (tensor.count() > 0) calls.push_back(call_of(tensor.buffer(), i));
+    if (tensor.count() > 0) calls.push_back({call_of(tensor, i), tensor.owned()});
     ++i;
   }
   return calls;
@@ -113,14 +129,15 @@ void receive_dict(GroupCoordinator& group, TensorDict& tensors, Peer from,
         "pass TensorDictOptions::all_gather at both ends, with groups of the same size"};
   tensors = prepared(tensors, metadata);
   const RankInGroup source = from.resolve(group.rank_in_group(), group.size());
-  std::vector<Call> gathers;
-  run_all(group, calls_for(tensors, [&](const Buffer& buffer, std::size_t i) {
-            const Buffer part = part_of(buffer, metadata.tensors[i].is_sliced, options);
+  std::vector<TensorCall> gathers;
+  run_all(group, calls_for(tensors, [&](const Tensor& tensor, std::size_t i) {
+            const Buffer part = part_of(tensor.buffer(), metadata.tensors[i].is_sliced, options);
             if (metadata.tensors[i].is_sliced)  // this rank's slice is received in place
-              gathers.push_back({.operation = Operation::all_gather,
-                                 .in = part.as_input(),
-                                 .out = buffer,
-                                 .stream = options.stream});
+              gathers.push_back({{.operation = Operation::all_gather,
+                                  .in = part.as_input(),
+                                  .out = tensor.buffer(),
+                                  .stream = options.stream},
+                                 tensor.owned()});
             return Call{.operation = Operation::recv,
                         .tag = options.tag,
                         .out = part,
@@ -138,21 +155,25 @@ void broadcast_tensor_dict(GroupCoordinator& group, TensorDict& tensors, RankInG
   Bytes bytes = at_root ? to_bytes(metadata_of(tensors, {})) : Bytes{};
   broadcast_message(group, bytes, root);
   if (!at_root) tensors = prepared(tensors, detail::metadata_from(bytes));
-  run_all(group, calls_for(tensors, [&](const Buffer& buffer, std::size_t) {
-            return Call{
-                .operation = Operation::broadcast, .out = buffer, .root = root, .stream = stream};
+  run_all(group, calls_for(tensors, [&](const Tensor& tensor, std::size_t) {
+            return Call{.operation = Operation::broadcast,
+                        .out = tensor.buffer(),
+                        .root = root,
+                        .stream = stream};
           }));
 }
 
 void send_tensor_dict(GroupCoordinator& group, const TensorDict& tensors, Peer to,
                       const TensorDictOptions& options) {
   const DictMetadata metadata = metadata_of(tensors, options);
-  send_message(group, to_bytes(metadata), to, options.tag);
+  Bytes bytes = to_bytes(metadata);
+  run_or_leak([&] { send_message(group, bytes, to, options.tag); }, bytes);
   const RankInGroup destination = to.resolve(group.rank_in_group(), group.size());
-  run_all(group, calls_for(tensors, [&](const Buffer& buffer, std::size_t i) {
+  run_all(group, calls_for(tensors, [&](const Tensor& tensor, std::size_t i) {
+            const Buffer part = part_of(tensor.buffer(), metadata.tensors[i].is_sliced, options);
             return Call{.operation = Operation::send,
                         .tag = options.tag,
-                        .in = part_of(buffer, metadata.tensors[i].is_sliced, options).as_input(),
+                        .in = part.as_input(),
                         .destination = destination,
                         .stream = options.stream};
           }));

@@ -2,6 +2,7 @@
 #include "detail/call_dispatcher.hpp"
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 
 #include <fmt/format.h>
@@ -247,10 +248,18 @@ void CallDispatcher::start_on_host(const Call& call, AsyncOperation& operation) 
         carried.user != nullptr || transport.carrier() >= record::Carrier::first_of_program;
     return transport.start(carried);
   };
-  if (size_ == 1 || !ScratchCall::is_needed(call)) return operation.begin(start(call));
-  auto scratch = std::make_unique<ScratchCall>(call, self_, size_);
-  auto pending = start(scratch->call());
-  operation.begin(std::make_unique<PendingScratchCall>(std::move(scratch), std::move(pending)));
+  try {
+    if (size_ == 1 || !ScratchCall::is_needed(call)) return operation.begin(start(call));
+    auto scratch = std::make_unique<ScratchCall>(call, self_, size_);
+    auto pending = start(scratch->call());
+    operation.begin(std::make_unique<PendingScratchCall>(std::move(scratch), std::move(pending)));
+  } catch (...) {
+    // Without a guard that has given up, the call was refused before any member went on.
+    if (!connection_->guard().has_ended()) throw;
+    // The wait tells the other members, and breaks the group.
+    await(operation.point(),
+          [failure = std::current_exception()]() -> bool { std::rethrow_exception(failure); });
+  }
 }
 
 Work CallDispatcher::start(const Call& call, std::shared_ptr<void> kept,

@@ -51,7 +51,7 @@ std::function<std::vector<int>()> Connection::needed(
   };
 }
 
-void Connection::close() {
+void Connection::close(bool messages_differ) {
   retire("it is closed");
   host_.calls = nullptr;
   host_.list.clear();
@@ -59,6 +59,7 @@ void Connection::close() {
   device_.reset();
   is_closed_ = true;
   comm_ = {};
+  if (messages_differ) owned_ = {};
   owned_.free();
 }
 

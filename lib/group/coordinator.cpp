@@ -157,6 +157,10 @@ Work GroupAccess::start(GroupCoordinator& group, const SequenceDescription& desc
                         StreamRef stream, std::shared_ptr<DeviceSequence> sequence) {
   return group.dispatcher_->start(description, stream, std::move(sequence));
 }
+void GroupAccess::require_no_batch(const GroupCoordinator& group, std::string_view function) {
+  const CallLock lock{runtime(group)};
+  group.dispatcher_->require_no_batch(function);
+}
 std::unique_ptr<SequenceMessages> GroupAccess::messages(const GroupCoordinator& group) {
   return std::make_unique<SequenceMessages>(group.dispatcher_->shared_connection(),
                                             group.dispatcher_->name_index());

@@ -124,7 +124,7 @@ void CallDispatcher::issue_together(const std::vector<Call>& calls) {
 Work CallDispatcher::start(const SequenceDescription& description, StreamRef stream,
                            std::shared_ptr<DeviceSequence> sequence) {
   const CallLock lock{*runtime_};
-  require_no_batch(description);
+  require_no_batch(description.function);
   DeviceTransport& transport = device(description.function);
   std::vector<int> peers;
   for (const RankInGroup peer : sequence->peers())

@@ -60,10 +60,11 @@ void CallDispatcher::throw_unusable(std::string_view function) const {
       "end the program, or open a new mesh on the ranks that are left"};
 }
 
-void CallDispatcher::require_no_batch(const SequenceDescription& description) const {
-  if (!is_usable()) throw_unusable(description.function);
+void CallDispatcher::require_no_batch(std::string_view function) const {
+  runtime_->throw_if_lost();
+  if (!is_usable()) throw_unusable(function);
   if (runtime_->batch.is_open())
-    throw UsageError{fmt::format("{}.{} inside an NcclGroup", name_, description.function),
+    throw UsageError{fmt::format("{}.{} inside an NcclGroup", name_, function),
                      "end the NcclGroup first: this operation is not part of it"};
 }
 
@@ -96,7 +97,7 @@ std::shared_ptr<AsyncOperation> CallDispatcher::operation_of(
 Work CallDispatcher::start(const SequenceDescription& description,
                            std::unique_ptr<MessageSequence> sequence) {
   const CallLock lock{*runtime_};
-  require_no_batch(description);
+  require_no_batch(description.function);
   auto operation = operation_of(description, std::move(sequence));
   runtime_->in_flight.add(operation);
   try {

@@ -40,7 +40,7 @@ WaitPoint point_of(const Operations& operations, Rank self) {
           : fmt::format("wait_any of {} operations: {}{}", operations.size(),
                         fmt::join(names, "; "), operations.size() > names.size() ? "; ..." : "");
   // Members that wait for the same operations must not end with this wait, which may be short.
-  point.key = hash_bytes(fmt::format("{} of rank {}", point.activity, self.value())).low;
+  point.key = hash_bytes(fmt::format("wait_any of rank {}", self.value())).low;
   point.may_repeat = true;
   return point;
 }

@@ -123,10 +123,10 @@ bool meet_at_close(detail::MeshState& state, bool has_failed, Agreement& agreeme
 // Aborts everything on the device. Returns `why`, and what was left behind. The transports stay,
 // because operations in flight refer to their communicators.
 std::string abort_devices(detail::MeshState& state, std::string why) {
-  state.runtime->device_calls.clear();
   if (state.device)
     if (const std::string left_behind = state.device->abort(); !left_behind.empty())
       why += "; NCCL communicators were left behind: " + left_behind;
+  state.runtime->device_calls.clear();  // afterwards: CUDA may wait for a thread that waits in CUDA
   state.runtime->in_flight.abort_on_device(why, nullptr);
   return why;
 }
@@ -263,7 +263,7 @@ void Mesh::close(GroupCoordinator& group) {
   state.runtime->device_calls.look();
   if (state.runtime->device_watch)
     state.runtime->device_watch->close(connection, state.runtime->device_calls);
-  connection.close();
+  connection.close(differ);
   std::erase_if(state.connections, [&](const auto& c) { return c.get() == &connection; });
   state.dynamic.erase(found);
   if (failure != nullptr) std::rethrow_exception(failure);
@@ -343,7 +343,7 @@ void Mesh::close() {
     else
       failure = std::current_exception();
   }
-  for (const auto& connection : state.connections) connection->close();
+  for (const auto& connection : state.connections) connection->close(differ);
   state.shared->close();
   control.close();
   state.mark.close();

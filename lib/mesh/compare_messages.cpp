@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "base/detail/text.hpp"
+#include "rankmesh/base/hash.hpp"
 #include "rankmesh/mpi/error.hpp"
 #include "rankmesh/wait/mpi_memory.hpp"
 #include "wait/detail/rank_texts.hpp"
@@ -30,15 +31,24 @@ bool is_compared(const Connection& connection) {
   return !connection.group.is_adopted && !connection.messages.is_empty();
 }
 
+// A message of such a group may count, although it was never sent.
+bool is_broken(const Connection& connection) {
+  return !connection.is_usable() || connection.guard().has_ended();
+}
+
 std::vector<ToldMessages> told_by(OpenConnections connections, Rank self) {
   std::vector<ToldMessages> told;
   for (const auto& connection : connections) {
     const GroupDescription& group = connection->group;
+    if (is_broken(*connection)) {  // another member may not know it
+      told.push_back({.entry = {.group = group.key()}, .is_broken = true});
+      continue;
+    }
     if (!is_compared(*connection)) continue;
     for (auto entry : connection->messages.entries(group.key(), *group.ranks.index_of(self))) {
       entry.from = group.ranks.at(entry.from).value();
       entry.to = group.ranks.at(entry.to).value();
-      ToldMessages& added = told.emplace_back(ToldMessages{entry, !connection->is_usable()});
+      ToldMessages& added = told.emplace_back(ToldMessages{entry});
       // Several families may share the group.
       const bool is_queue = entry.tag >= MessageLedger::queues;
       const std::string& name = is_queue ? group.name : group.names[entry.count.last_name];
@@ -98,21 +108,25 @@ std::vector<ToldMessages> told_by_all(std::vector<ToldMessages> own, ControlPlan
 
 std::uint64_t balance_of(OpenConnections connections, Rank self) {
   std::uint64_t sum = 0;
-  for (const auto& connection : connections)
-    if (is_compared(*connection))
-      sum += connection->messages.balance(connection->group.key(),
-                                          *connection->group.ranks.index_of(self));
+  for (const auto& connection : connections) {
+    const GroupDescription& group = connection->group;
+    // The members that do not know it must not free the communicator either.
+    if (!group.is_adopted && is_broken(*connection))
+      sum += hash_bytes(fmt::format("{} is broken on rank {}", group.key(), self.value())).low;
+    else if (is_compared(*connection))
+      sum += connection->messages.balance(group.key(), *group.ranks.index_of(self));
+  }
   return sum;
 }
 
 void compare_messages(OpenConnections connections, ControlPlane& control,
                       const mpi::CommunicatorView& comm, const WaitPoint& point) {
   std::map<std::tuple<std::uint64_t, std::int64_t, std::int64_t, std::int64_t>, ToldMessages> pairs;
-  std::map<std::uint64_t, bool> is_broken;
+  std::map<std::uint64_t, bool> has_broken;
   for (const ToldMessages& told :
        told_by_all(told_by(connections, control.rank()), control, comm, point)) {
     const auto& [group, from, to, tag, count] = told.entry;
-    is_broken[group] = is_broken[group] || told.is_broken;
+    has_broken[group] = has_broken[group] || told.is_broken;
     const auto [found, is_new] = pairs.try_emplace({group, from, to, tag}, told);
     if (is_new) continue;
     const std::int64_t received = found->second.entry.count.received + count.received;
@@ -120,7 +134,7 @@ void compare_messages(OpenConnections connections, ControlPlane& control,
     found->second.entry.count.received = received;
   }
   for (const auto& [key, pair] : pairs)
-    if (pair.entry.count.sent > pair.entry.count.received && !is_broken[pair.entry.group])
+    if (pair.entry.count.sent > pair.entry.count.received && !has_broken[pair.entry.group])
       refuse(pair, control.names);
 }
 

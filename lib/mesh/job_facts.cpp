@@ -85,7 +85,7 @@ Heading heading_of(const std::vector<Introduction>& facts) {
 }  // namespace
 
 void gather_facts(ControlPlane& control, DeviceProbe& devices,
-                  const std::vector<std::int64_t>& reorder) {
+                  const std::vector<std::int64_t>& reorder, const Deadline& first_question) {
   struct Exchange {
     Introduction mine;
     std::vector<Introduction> all;  // on rank 0
@@ -113,7 +113,9 @@ void gather_facts(ControlPlane& control, DeviceProbe& devices,
     std::vector<Introduction> all = exchange->all;
     for (std::size_t k = 0; k < reorder.size(); ++k)
       all[k] = exchange->all[static_cast<std::size_t>(reorder[k])];
-    const Heading heading = heading_of(all);
+    Heading heading = heading_of(all);
+    // A rank that has waited for long may have sent questions since it introduced itself.
+    if (first_question.passed()) heading.any_has_sent = 1;
     std::memcpy(exchange->result.data(), &heading, sizeof heading);
     std::memcpy(body, nodes_of(all).data(), size * sizeof(NodeOfRank));
   }

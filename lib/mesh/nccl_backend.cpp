@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "device/nccl/detail/native_config.hpp"
 #include "device/stream_memory.hpp"
 #include "mpi/detail/unfinished.hpp"
 #include "wait/detail/progress.hpp"
@@ -31,6 +32,15 @@ NcclBackend::NcclBackend(const nccl::Library& library, device::Claim claim,
 }
 
 OpenedDevices NcclBackend::open(const DeviceOpening& wanted, const Participants& participants) {
+  const auto wants_copy_engines = [](const auto& entry) {
+    return entry.options.cta_policy == NCCL_CTA_POLICY_ZERO;
+  };
+  if (library_.version() < nccl::first_with_copy_engines &&
+      (std::ranges::any_of(wanted.groups, wants_copy_engines) ||
+       std::ranges::any_of(wanted.splits, wants_copy_engines)))
+    control_->log(LogLevel::warning,
+                  fmt::format("cta_policy = 2 needs NCCL 2.28: NCCL {} works without copy engines",
+                              library_.version_text()));
   attempts_ = highest_of_all(participants, attempts_, "the start of the NCCL bootstrap") + 1;
   return open_nccl(wanted, participants, context_, *control_, attempts_);
 }
@@ -171,8 +181,9 @@ void NcclBackend::watch(std::function<std::string()> reason, Deadline::Duration 
 // CUDA returns such an error from each call, until the process ends.
 void NcclBackend::require_working() const {
   try {
-    const device::MakeCurrent here{device_};
-    (void)device::Stream{}.query();
+    // Not on the default stream, which cannot be asked while a stream that waits for it is
+    // captured.
+    device::run_on(device_, [] { (void)device::Stream::create().query(); });
   } catch (const device::CudaError& error) {
     throw Error{fmt::format("rank {} cannot use its device any more: {}", control_->rank().value(),
                             error.message()),
@@ -194,10 +205,18 @@ std::string NcclBackend::abort(Connection& connection) noexcept {
 NcclBackend::~NcclBackend() {
   context_->release();
   if (!context_->left_behind().empty()) leak_symmetric();
+  if (symmetric_.empty()) return;
+  try {
+    // NCCL frees memory without a wait for the program's work that uses it (ncclMemFree in
+    // src/allocator.cc).
+    device::drain(device_, Deadline{nccl::Abort::usual_limit()});
+  } catch (const std::exception&) {
+    leak_symmetric();  // the work does not end soon, or the device has failed
+  }
 }
 
-// Freeing memory waits for all work of the device, and a communicator that was left behind has some
-// that never ends.
+// Freeing memory may wait for all work of the device, and a communicator that was left behind has
+// some that never ends.
 void NcclBackend::leak_symmetric() noexcept {
   for (auto& memory : symmetric_) (void)memory.release();
   symmetric_.clear();

@@ -6,7 +6,6 @@
 #include <atomic>
 #include <exception>
 #include <map>
-#include <mutex>
 #include <numeric>
 #include <optional>
 #include <string>
@@ -23,6 +22,7 @@
 #include "detail/local_plan.hpp"
 #include "detail/open_loss_link.hpp"
 #include "detail/open_record.hpp"
+#include "detail/opening_once.hpp"
 #include "detail/state.hpp"
 #include "mpi/detail/job_end.hpp"
 #include "rankmesh/base/detail/reasons.hpp"
@@ -32,31 +32,6 @@
 
 namespace rankmesh::detail {
 namespace {
-
-// A communicator of the program on which this process opens a mesh now. The ranks exchange messages
-// on it until the mesh has its own.
-class OpeningOnce {
- public:
-  explicit OpeningOnce(MPI_Comm comm) : comm_{comm} {
-    const std::lock_guard lock{mutex};
-    if (std::ranges::find(all, comm) != all.end())
-      throw UsageError{"two threads open a mesh on the same communicator at the same time",
-                       "open one after the other, or give each thread its own MPI_Comm_dup of the "
-                       "communicator"};
-    all.push_back(comm);
-  }
-  ~OpeningOnce() {
-    const std::lock_guard lock{mutex};
-    all.erase(std::ranges::find(all, comm_));
-  }
-  OpeningOnce(const OpeningOnce&) = delete;
-  OpeningOnce& operator=(const OpeningOnce&) = delete;
-
- private:
-  static inline std::mutex mutex;
-  static inline std::vector<MPI_Comm> all;
-  MPI_Comm comm_;
-};
 
 // Throws if MPI does not allow this thread to call it.
 void require_thread_of_mpi() {
@@ -81,7 +56,8 @@ mpi::Communicator communicator_of_mesh(const mpi::CommunicatorView& world,
 
 // Brings all ranks together: lets them agree on the mesh, gathers their facts, and
 // duplicates the program's communicator, on which they exchange their messages until then.
-std::shared_ptr<ControlPlane> make_control(const mpi::CommunicatorView& world, LocalPlan& local,
+std::shared_ptr<ControlPlane> make_control(const mpi::CommunicatorView& world,
+                                           std::uint64_t opening, LocalPlan& local,
                                            const std::string& description,
                                            const MeshOptions& options, NextMesh* next) {
   const RankNames names = local.plan ? RankNames{local.plan} : RankNames{};
@@ -89,8 +65,9 @@ std::shared_ptr<ControlPlane> make_control(const mpi::CommunicatorView& world, L
   // lost, and they go on without it.
   if (next != nullptr && local.failure) std::rethrow_exception(local.failure);
   auto control = std::make_shared<ControlPlane>(
-      world, options.reorder.empty() ? names : RankNames{}, local.timeout, local.stall,
+      world, opening, options.reorder.empty() ? names : RankNames{}, local.timeout, local.stall,
       std::make_shared<const Log>(options.log, local.settings.log));
+  const Deadline first_question{local.timeout / 4};  // a wait asks after twice this time
   try {
     control->all().agree("the mesh's first collective",
                          agreement_on(local, world.size(), description, options));
@@ -102,7 +79,7 @@ std::shared_ptr<ControlPlane> make_control(const mpi::CommunicatorView& world, L
   // The functions of MPI that create communicators block for ever if a rank is missing. So all
   // ranks first wait for each other with a deadline. Afterwards the program may receive any message
   // on its communicator.
-  gather_facts(*control, local.devices, options.reorder);
+  gather_facts(*control, local.devices, options.reorder, first_question);
   const auto create = [&] {
     std::vector<int> all(static_cast<std::size_t>(world.size()));
     std::iota(all.begin(), all.end(), 0);
@@ -378,7 +355,7 @@ std::unique_ptr<MeshState> open_mesh(MPI_Comm comm, MeshOptions options,
   const OpeningOnce opening{comm};
   LocalPlan local =
       plan_locally(world.size(), options, parse, next == nullptr ? nullptr : &next->plan);
-  const auto control = make_control(world, local, description, options, next);
+  const auto control = make_control(world, opening.number(), local, description, options, next);
   warn_of_launcher(*control);
   if (options.survive && next == nullptr) warn_of_deaths(*control);
   try {

@@ -17,16 +17,16 @@ MeshState::~MeshState() {
   const bool is_entered = is_rank && runtime->lock.enter_after_guests();
   if (is_rank) end_on_peers();
   runtime->in_flight.abandon();
-  // In a child, a thread that does not exist may hold the lock.
-  if (is_rank) runtime->device_calls.clear();
   runtime->batch.abandon("the mesh is gone", is_rank);
   if (is_entered) runtime->lock.busy.clear(std::memory_order_release);
   mark_closed();  // because the program may still hold groups
   if (device == nullptr) return;
-  if (is_rank)
+  if (is_rank) {
     (void)device->abort();
-  else
+    runtime->device_calls.clear();  // afterwards: CUDA may wait for a thread that waits in CUDA
+  } else {
     leak_devices();
+  }
 }
 
 std::optional<std::uint64_t> MeshState::calls_of(std::uint64_t scope) const {

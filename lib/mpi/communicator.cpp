@@ -2,6 +2,7 @@
 #include "rankmesh/mpi/communicator.hpp"
 
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <new>
 
@@ -20,6 +21,13 @@ int free_at_finalize(MPI_Comm, int, void* attribute, void*) {
   const int code = MPI_Comm_free(comm);
   delete comm;
   return code;
+}
+
+// The process that has taken over the first communicator. A child that it forks is no rank, and
+// must not call MPI.
+pid_t process_of_rank() {
+  static const pid_t process = ::getpid();
+  return process;
 }
 
 class OwnedGroup {
@@ -61,6 +69,7 @@ CommunicatorView::CommunicatorView(MPI_Comm native) : native_{native} {
 
 Communicator::Communicator(MPI_Comm native) {
   if (native == MPI_COMM_NULL) return;
+  (void)process_of_rank();
   check(MPI_Comm_set_errhandler(native, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
   view_ = CommunicatorView{native};
 }
@@ -72,7 +81,7 @@ void Communicator::free() {
 }
 
 void Communicator::abandon() noexcept {
-  if (!view_ || !is_active()) return;
+  if (!view_ || ::getpid() != process_of_rank() || !is_active()) return;
   // Each handle has its own key, so no global variable is needed. The attribute keeps the key alive
   // after it is freed.
   int key = MPI_KEYVAL_INVALID;

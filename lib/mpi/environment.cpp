@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "detail/loaded_components.hpp"
 #include "detail/process_guard.hpp"
 #include "rankmesh/base/launcher.hpp"
 #include "rankmesh/mpi/error.hpp"
@@ -66,6 +67,7 @@ Environment::Environment(int* argc, char*** argv, ThreadLevel wanted, NcclLaunch
     warn_of_launcher();
     check(MPI_Init_thread(argc, argv, static_cast<int>(wanted), &level), "MPI_Init_thread");
   }
+  keep_components_loaded();
   level_ = static_cast<ThreadLevel>(level);
   if (order == NcclLaunchOrder::implicit) setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 0);
   // rankmesh calls MPI only from the thread that calls rankmesh, so a program that has initialised

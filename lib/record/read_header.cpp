@@ -78,7 +78,7 @@ void check_layout(std::span<const std::byte> bytes, std::size_t size, const std:
       load<std::uint32_t>(bytes, offsetof(Header, entry_bytes)) != sizeof(format::Entry) ||
       load<std::uint32_t>(bytes, offsetof(Header, entry_count)) != format::entry_count ||
       load<std::uint32_t>(bytes, offsetof(Header, group_bytes)) != format::group_bytes)
-    refuse_altered(name, "its sizes are not those of version 2");
+    refuse_altered(name, fmt::format("its sizes are not those of version {}", format::version));
   if (size != format::total_bytes)
     throw DataError{fmt::format("the record '{}' is truncated: it has {} bytes instead of {}", name,
                                 size, format::total_bytes),

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "detail/guarded_transport.hpp"
 
-#include <exception>
 #include <new>
+#include <utility>
 #include <vector>
 
-#include "detail/call_errors.hpp"
 #include "detail/kept_call.hpp"
 #include "detail/published_call.hpp"
+#include "detail/telling_others.hpp"
 #include "rankmesh/base/detail/reasons.hpp"
 
 namespace rankmesh {
@@ -26,30 +26,6 @@ class Unpublished {
   Waiter& waiter_;
   const detail::Publication* publication_;
 };
-
-// Calls a transport when all members have reached the call. If the transport fails on this member,
-// the other members must not wait for it: the error is thrown inside the Waiter, which then breaks
-// the group. A UsageError reports an exception of a function of the program; the operation is then
-// complete.
-template <class Action>
-void telling_others(detail::CallGuard& guard, const Call& call, std::uint64_t number,
-                    Waiter& waiter, Action&& action) {
-  std::exception_ptr failure;
-  try {
-    return action();
-  } catch (const UsageError&) {
-    throw;
-  } catch (const std::bad_alloc&) {
-    failure = std::make_exception_ptr(detail::too_little_memory(waiter.activity_of(call), call));
-  } catch (...) {
-    failure = std::current_exception();
-  }
-  const auto rethrow = [&]() -> bool {
-    guard.throw_if_ended();  // the transport may have failed because of another member
-    std::rethrow_exception(failure);
-  };
-  waiter.wait(call, number, rethrow, {}, {});
-}
 
 }  // namespace
 
@@ -120,10 +96,11 @@ void GuardedTransport::run(const Call& call, Waiter& waiter) {
     Call started = call;
     started.is_async = true;
     std::unique_ptr<Pending> pending;
-    telling_others(*guard, started, number, waiter, [&] { pending = inner_->start(started); });
+    detail::telling_others(*guard, started, number, waiter,
+                           [&] { pending = inner_->start(started); });
     waiter.finish(started, number, std::move(pending));
   } else {
-    telling_others(*guard, call, number, waiter, [&] {
+    detail::telling_others(*guard, call, number, waiter, [&] {
       const Unpublished unpublished{waiter};
       inner_->run(call, waiter);
     });

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/detail/copy_of_error.hpp"
 #include "detail/call_errors.hpp"
 #include "detail/group_messages.hpp"
 #include "rankmesh/base/error.hpp"
@@ -284,7 +285,7 @@ void MessageGuard::throw_if_ended() {
 
 void MessageGuard::give_up(const Error& why) {
   for (const auto& compared : waiting_)
-    if (compared->failure == nullptr) compared->failure = std::make_exception_ptr(why);
+    if (compared->failure == nullptr) compared->failure = copy_of(why);
   waiting_.clear();
 }
 

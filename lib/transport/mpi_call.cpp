@@ -2,7 +2,10 @@
 #include "detail/mpi_call.hpp"
 
 #include <algorithm>
+#include <array>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "detail/mpi_arithmetic.hpp"
 #include "rankmesh/base/error.hpp"
@@ -32,28 +35,30 @@ constexpr bool reduce_in_place_needs_copy = false;
 
 bool same(const std::byte* a, const std::byte* b) { return a == b && a != nullptr; }
 
-int narrow(std::int64_t value) {
-  if (!std::in_range<int>(value))
-    throw UnsupportedError{"a count or displacement of a v-form does not fit MPI's int",
-                           "send the block in pieces of fewer than 2^31 elements"};
-  return static_cast<int>(value);
+bool fit_int(const std::vector<std::int64_t>& values) {
+  return std::ranges::all_of(values, [](std::int64_t value) { return std::in_range<int>(value); });
 }
 
 std::vector<int> narrow(const std::vector<std::int64_t>& values) {
   std::vector<int> narrowed;
-  for (const std::int64_t value : values) narrowed.push_back(narrow(value));
+  for (const std::int64_t value : values) narrowed.push_back(static_cast<int>(value));
   return narrowed;
 }
 
 }  // namespace
 
+bool has_int_blocks(const Call& call) {
+  if (call.operation == Operation::reduce_scatter) return true;  // see reduce_scatter_v()
+  return std::ranges::all_of(std::array{call.in_blocks, call.out_blocks}, [](const Blocks* blocks) {
+    return blocks == nullptr || (fit_int(blocks->counts()) && fit_int(blocks->displacements()));
+  });
+}
+
 void require_int_blocks(const Call& call) {
-  if (call.operation == Operation::reduce_scatter) return;  // of any size, see reduce_scatter_v()
-  for (const Blocks* blocks : {call.in_blocks, call.out_blocks})
-    if (blocks != nullptr) {
-      (void)narrow(blocks->counts());
-      (void)narrow(blocks->displacements());
-    }
+  if (!has_int_blocks(call))
+    throw UnsupportedError{fmt::format("{}_v: a count or displacement does not fit MPI's int",
+                                       rankmesh::to_string(call.operation)),
+                           "send the blocks in pieces of fewer than 2^31 elements"};
 }
 
 MpiCall::MpiCall(const Call& call, const mpi::CommunicatorView& comm, std::int64_t largest,
@@ -70,6 +75,7 @@ MpiCall::MpiCall(const Call& call, const mpi::CommunicatorView& comm, std::int64
 }
 
 void MpiCall::operator()() {
+  if (call_.has_blocks()) require_int_blocks(call_);
   switch (call_.operation) {
     case Operation::barrier:
       return barrier();
@@ -243,7 +249,7 @@ void MpiCall::all_gather() {
       same(call_.in.data, call_.out.slice(own_place(call_.out_blocks, call_.in.count), 0).data);
   if (call_.out_blocks != nullptr) {
     const Counts& out = hold(*call_.out_blocks);
-    const int n = narrow(call_.in.count);
+    const int n = static_cast<int>(call_.in.count);  // as the block
     RANKMESH_ISSUE(Allgatherv, Iallgatherv, in_or_in_place(in_place), n, mpi::native(call_.in.type),
                    call_.out.data, out.counts.data(), out.displacements.data(),
                    mpi::native(call_.out.type), comm_);
@@ -260,7 +266,7 @@ void MpiCall::gather() {
       same(call_.in.data, call_.out.slice(own_place(call_.out_blocks, call_.in.count), 0).data);
   if (call_.out_blocks != nullptr) {
     const Counts& out = hold(*call_.out_blocks);
-    const int n = narrow(call_.in.count);
+    const int n = static_cast<int>(call_.in.count);  // as the block
     RANKMESH_ISSUE(Gatherv, Igatherv, in_or_in_place(in_place), n, mpi::native(call_.in.type),
                    call_.out.data, out.counts.data(), out.displacements.data(),
                    mpi::native(call_.in.type), root(), comm_);
@@ -278,7 +284,7 @@ void MpiCall::scatter() {
   void* out = in_place ? MPI_IN_PLACE : static_cast<void*>(call_.out.data);
   if (call_.in_blocks != nullptr) {
     const Counts& in = hold(*call_.in_blocks);
-    const int n = narrow(call_.out.count);
+    const int n = static_cast<int>(call_.out.count);  // as the block
     RANKMESH_ISSUE(Scatterv, Iscatterv, call_.in.data, in.counts.data(), in.displacements.data(),
                    mpi::native(call_.out.type), out, n, mpi::native(call_.out.type), root(), comm_);
     return;

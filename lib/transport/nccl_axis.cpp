@@ -7,6 +7,7 @@
 #include "device/kernels/load.hpp"
 #include "device/kernels/move_pieces.hpp"
 #include "device/stream_memory.hpp"
+#include "rankmesh/device/device_buffer.hpp"
 #include "transport/detail/nccl_transport.hpp"
 
 namespace rankmesh {
@@ -64,27 +65,38 @@ void NcclTransport::issue_along_axis(const Call& call) {
   Call plain = call;
   plain.rows = 1;
   plain.original = &call;
-  if (!has_whole) return issue(plain);
+  // NCCL must not get registered memory for a message that has ordinary memory on the other side,
+  // such as the blocks of the root.
+  const bool has_copy =
+      has_root(call.operation) && is_registered(of_out ? call.in.data : call.out.data);
+  if (!has_whole && !has_copy) return issue(plain);
 
   const std::int64_t block = of_out ? call.in.bytes() : call.out.bytes();
   MovePieces move{
       .rows = call.rows, .members = size_, .piece_bytes = block / call.rows, .to_blocks = !of_out};
-  if (!device::has_kernels()) require_copyable(move, context_->claim.device());
+  if (has_whole && !device::has_kernels()) require_copyable(move, context_->claim.device());
+  const auto bytes = static_cast<std::size_t>(block);
+  const std::size_t whole = has_whole ? static_cast<std::size_t>(size_) * bytes : 0;
   auto* blocks = static_cast<std::byte*>(
-      device::allocate_in_order(static_cast<std::size_t>(size_ * block), call.stream));
+      device::allocate_in_order(whole + (has_copy ? bytes : 0), call.stream));
+  std::byte* const copy = blocks + whole;
   try {
     if (of_out) {
-      plain.out.data = blocks;
+      if (has_copy) device::detail::copy_on_device(copy, call.in.data, bytes, call.stream);
+      if (has_copy) plain.in.data = copy;
+      if (has_whole) plain.out.data = blocks;
       issue(plain);
       move.to = call.out.data;
       move.from = blocks;
-      move_pieces(move, call.stream);
+      if (has_whole) move_pieces(move, call.stream);
     } else {
       move.to = blocks;
       move.from = call.in.data;
-      move_pieces(move, call.stream);
-      plain.in.data = blocks;
+      if (has_whole) move_pieces(move, call.stream);
+      if (has_whole) plain.in.data = blocks;
+      if (has_copy) plain.out.data = copy;
       issue(plain);
+      if (has_copy) device::detail::copy_on_device(call.out.data, copy, bytes, call.stream);
     }
   } catch (...) {
     try {

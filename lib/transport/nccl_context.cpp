@@ -8,10 +8,11 @@
 
 namespace rankmesh {
 
-std::string NcclContext::abort(std::span<nccl::Communicator* const> comms) noexcept {
+std::string NcclContext::abort(std::span<nccl::Communicator* const> comms,
+                               const std::string& why) noexcept {
   std::string left_behind;
   try {
-    nccl::Abort all{comms};
+    nccl::Abort all{comms, why};
     left_behind = all.wait(nccl::Abort::usual_limit(),
                            [this](const std::string& name) { return is_in_graphs(name); });
   } catch (const std::exception&) {
@@ -21,14 +22,14 @@ std::string NcclContext::abort(std::span<nccl::Communicator* const> comms) noexc
   return left_behind;
 }
 
-void NcclContext::abort() noexcept {
+void NcclContext::abort(const std::string& why) noexcept {
   watch.wait_for_abort_of_all(nccl::Abort::usual_limit());
   std::vector<nccl::Communicator*> comms;
   {
     const std::lock_guard lock{mutex_};
     comms = comms_;
   }
-  (void)abort(comms);
+  (void)abort(comms, why);
 }
 
 void NcclContext::note_left_behind(const std::string& names) noexcept {

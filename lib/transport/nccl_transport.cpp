@@ -4,16 +4,25 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <exception>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "base/detail/patience.hpp"
 #include "rankmesh/wait/backoff.hpp"
 #include "transport/detail/local_transport.hpp"
 #include "transport/detail/nccl_call.hpp"
 
 namespace rankmesh {
 namespace {
+
+// The default streams are those of the current device.
+void require_device_of(StreamRef stream, const NcclContext& context) {
+  const void* native = stream.native();
+  if (native == nullptr || native == cudaStreamLegacy || native == cudaStreamPerThread)
+    device::require_current(context.claim.device());
+}
 
 class StreamPending final : public Pending {
  public:
@@ -32,6 +41,7 @@ class StreamPending final : public Pending {
   StreamPending(const StreamPending&) = delete;
   StreamPending& operator=(const StreamPending&) = delete;
   void order_before(StreamRef stream) override {
+    require_device_of(stream, *context_);
     require_working();
     event_.make_wait(stream);
     if (own_work_ != 0) context_->note_order(stream_, own_work_);
@@ -55,11 +65,6 @@ class StreamPending final : public Pending {
   const void* stream_;
   std::uint64_t own_work_;
 };
-
-bool is_default(StreamRef stream) {
-  const void* native = stream.native();
-  return native == nullptr || native == cudaStreamLegacy || native == cudaStreamPerThread;
-}
 
 // From 2.27 to 2.30 at least, NCCL asks about an event in an operation outside of captures if
 // captures or graphs hold operations of the communicator (ncclLaunchPrepare in src/enqueue.cc). In
@@ -119,6 +124,10 @@ bool StreamTransport::is_capturing(StreamRef stream) const {
 
 void StreamTransport::wait(StreamRef ref, const Deadline& deadline,
                            const std::function<void()>& look) {
+  require_device_of(ref, *context_);
+  if (device::is_captured(ref))
+    throw UsageError{fmt::format("'{}' cannot wait for a stream that is being captured", group_),
+                     "end the capture first: what is captured does not run until the graph does"};
   const device::Stream stream = device::Stream::adopt(static_cast<cudaStream_t>(ref.native()));
   const auto is_done = [&] {
     look();
@@ -127,12 +136,10 @@ void StreamTransport::wait(StreamRef ref, const Deadline& deadline,
     return done;
   };
   if (!poll_until(is_done, deadline))
-    throw TimeoutError{
-        fmt::format("the work of '{}' on a stream did not end within {} s", group_,
-                    deadline.seconds()),
-        "a collective on the stream may wait for other members: check what they do, or "
-        "end the collective with Mesh::abort()",
-        {}};
+    throw TimeoutError{fmt::format("the work of '{}' on a stream did not end within {} s", group_,
+                                   deadline.seconds()),
+                       "a collective on the stream may wait for other members: check what they do",
+                       {}};
 }
 
 NcclTransport::NcclTransport(std::unique_ptr<nccl::Communicator> comm, int rank, int size,
@@ -151,11 +158,39 @@ NcclTransport::NcclTransport(std::unique_ptr<nccl::Communicator> comm, int rank,
 
 NcclTransport::~NcclTransport() { context_->forget(*comm_); }
 
+void NcclTransport::wait(StreamRef stream, const Deadline& deadline,
+                         const std::function<void()>& look) {
+  try {
+    StreamTransport::wait(stream, deadline, look);
+  } catch (const TimeoutError& error) {
+    end_work_on(stream, error.message());
+    throw;
+  }
+}
+
+// Ends the operations of the group. Otherwise, the program could not free device memory, because
+// cudaFree waits for them. If the stream waits for another group, the operations of all groups are
+// ended, as in CallWatch.
+void NcclTransport::end_work_on(StreamRef ref, const std::string& why) noexcept {
+  if (!comm_->is_owned()) return;
+  const auto abort_alone = [&](auto&&... comms) {
+    const device::Claim::Issuing alone{context_->claim};  // no other thread is in a call of NCCL
+    if (!context_->batch->is_open()) (void)context_->abort(comms..., why);
+  };
+  try {
+    abort_alone(std::array{comm_.get()});
+    const device::Stream stream = device::Stream::adopt(static_cast<cudaStream_t>(ref.native()));
+    if (!poll_until([&] { return stream.query(); }, Deadline{detail::patience().aborted_call}))
+      abort_alone();
+  } catch (const std::exception&) {
+    // That thread's call has a limit of its own, or CUDA has failed.
+  }
+}
+
 void NcclTransport::require_supported(const Call& call) const {
   detail::validate_nccl_call(call, context_->library, least_compute_capability_, size_);
-  // NCCL makes its own device current while it works (ncclGroupEndInternal in src/group.cc), so
-  // only the default streams depend on the current device.
-  if (is_default(call.stream)) device::require_current(context_->claim.device());
+  // NCCL makes its own device current while it works (ncclGroupEndInternal in src/group.cc).
+  require_device_of(call.stream, *context_);
   nccl::Batch::require_no_other(context_->batch.get());
   // NCCL launches the operations of a communicator that does not block in a thread of its own
   // (ncclGroupEndInternal in src/group.cc), where the handle means the stream of that thread.
@@ -258,7 +293,7 @@ void NcclTransport::warm_up_collectives(float* scratch, std::int64_t bytes, Stre
 
 void LocalDeviceTransport::issue(const Call& call) {
   const LocalCopy copy = local_copy(call);
-  if (is_default(call.stream)) device::require_current(context_->claim.device());
+  require_device_of(call.stream, *context_);
   (void)device::is_captured(call.stream);
   if (copy.out.count == 0) return;
   device::check(

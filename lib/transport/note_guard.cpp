@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/detail/copy_of_error.hpp"
 #include "detail/group_messages.hpp"
 #include "transport/detail/mpi_transport.hpp"
 
@@ -28,7 +29,7 @@ void NoteGuard::refuse(const MismatchError& error) {
 
 void NoteGuard::give_up(const Error& why) {
   has_thrown_ = true;
-  if (failure_ == nullptr) failure_ = std::make_exception_ptr(why);
+  if (failure_ == nullptr) failure_ = copy_of(why);
 }
 
 void NoteGuard::throw_if_ended() {

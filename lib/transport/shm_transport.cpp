@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 
 #include "detail/kept_call.hpp"
+#include "detail/mpi_call.hpp"
+#include "detail/telling_others.hpp"
 #include "rankmesh/base/error.hpp"
 #include "wait/detail/few_polls.hpp"
 
@@ -114,6 +116,11 @@ void ShmTransport::run(const Call& call, Waiter& waiter) {
   const shm::Outcome outcome = shm::run_small(engine_, progress, call, pauses_);
   if (outcome == shm::Outcome::complete) return;
   if (outcome == shm::Outcome::not_begun) {
+    if (large_ != nullptr && !call.is_async && !detail::has_int_blocks(call)) {
+      Call in_slots = call;
+      in_slots.is_async = true;  // the others learn it in the first step, and do not enter MPI
+      return run(in_slots, waiter);
+    }
     throw_if_ended_in(call, waiter);
     engine_.begin(progress, call);
     if (place_.recording.record != nullptr)
@@ -156,12 +163,8 @@ void ShmTransport::poll_unrecorded(shm::Progress& progress, const Call& call, Wa
   wait_for(progress, call, waiter);
   if (!progress.is_left_to_others()) return;
   std::unique_ptr<Pending> pending;
-  try {
-    pending = large_->start(call);
-  } catch (const Error& error) {
-    give_up(error);
-    throw;
-  }
+  detail::telling_others(*this, call, progress.call_number, waiter,
+                         [&] { pending = large_->start(call); });
   waiter.finish(call, progress.call_number, std::move(pending));
 }
 

@@ -18,7 +18,7 @@ namespace {
 
 constexpr const char* deadlock_hint =
     "make the calls of groups, and of meshes, that share ranks in the same order on all of them";
-constexpr const char* ended_hint = "check why that rank ended";
+constexpr const char* ended_hint = "check why that rank ended, or has left the mesh";
 constexpr std::size_t checks_at_once = 16;
 // Open MPI compares every member with every rank of the other mesh. Larger meshes do without.
 constexpr std::int64_t most_comparisons = 1'000'000;
@@ -233,16 +233,27 @@ LongWait::Members LongWait::members() const {
   return members;
 }
 
+// A member that has left its mesh without an exception may have done its part before: then the wait
+// does not need it. Members of a mesh that has lost ranks leave it for the next one.
+bool LongWait::has_failed(int member) const {
+  const NodeBoard& board = *state_.board();
+  if (board.has_failed(state_.in_mesh(member))) return true;
+  if (!point_.needed || state_.control->losses != nullptr) return false;
+  if (!board.has_destroyed(state_.in_mesh(member))) return false;
+  const std::vector<int> needed = point_.needed();
+  return std::ranges::find(needed, member) != needed.end();
+}
+
 // A member of this node that has failed never reaches the wait point. It may have done its part
 // before it failed, so the condition of the wait is polled for another moment.
 void LongWait::look_for_failures() {
   if (local_.empty() || NodeBoard::now() < next_check_) return;
   next_check_ = NodeBoard::now() + nanoseconds(patience().check);
-  const auto has_failed = [&](int member) {
-    return state_.board()->has_failed(state_.in_mesh(member));
-  };
-  if (failed_ && has_failed(*failed_)) fail(false);
-  if (failed_) return;
+  if (failed_ && !has_failed(*failed_)) {
+    failed_.reset();
+    noted_.clear();
+  }
+  if (failed_) return fail(false);
   for (std::size_t i = 0; i < std::min(local_.size(), checks_at_once) && !failed_; ++i) {
     next_local_ = (next_local_ + 1) % local_.size();
     if (has_failed(local_[next_local_])) failed_ = local_[next_local_];

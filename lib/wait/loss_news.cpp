@@ -70,7 +70,7 @@ void LossWatch::learn_from_other_mesh(std::uint64_t known) {
   if (other == nullptr || other.get() == this) return;
   const std::int64_t end = NodeBoard::now() + time_of_news();
   std::optional<std::vector<int>> lost;
-  for (Backoff backoff; round() == known && NodeBoard::now() < end; look(true)) {
+  for (Backoff backoff; round() == known && NodeBoard::now() < end; look_at_all(true)) {
     if (!lost) lost = own_ranks_lost_in(*other);
     if (lost && lost->empty()) return;
     backoff.pause();
@@ -81,7 +81,7 @@ void LossWatch::learn_from_other_mesh(std::uint64_t known) {
       board_->area(*slot).is_late = true;
     else
       link_->see_death(static_cast<std::uint32_t>(rank));
-  look(true);
+  look_at_all(true);
 }
 
 }  // namespace rankmesh::detail

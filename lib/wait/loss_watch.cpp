@@ -87,7 +87,11 @@ LossWatch::LossWatch(std::shared_ptr<NodeBoard> board, RankNames names, std::str
 LossWatch::~LossWatch() { OpenParts<LossWatch>::instance().remove(*this); }
 
 void LossWatch::look_at_all(bool at_once) {
-  OpenParts<LossWatch>::instance().for_each([&](LossWatch& watch) { watch.look(at_once); });
+  bool has_news = false;
+  OpenParts<LossWatch>::instance().for_each(
+      [&](LossWatch& watch) { has_news = watch.look(at_once) || has_news; });
+  // After the list is free: fork() waits for this list and for that of the meshes, in any order.
+  if (has_news) leave_fast_path();
 }
 
 void LossWatch::look_at_all(Waiting& waiting, const mpi::CommunicatorView& comm,
@@ -148,13 +152,14 @@ std::uint64_t LossWatch::round() const {
   return link_ != nullptr ? link_->rounds() : round_in(board_->losses());
 }
 
-void LossWatch::look(bool at_once) {
+// Returns whether this process sees a round for the first time.
+bool LossWatch::look(bool at_once) {
   const std::int64_t now = NodeBoard::now();
   const std::uint64_t word = board_->losses();
-  if (!board_->is_open()) return;
+  if (!board_->is_open()) return false;
   // The others have gone on, and this rank may have been excluded.
-  if ((word & over) != 0) return is_lost(board_->own_slot(), round_in(word)) ? notice() : void();
-  if (link_ != nullptr && link_->is_over()) return;
+  if ((word & over) != 0) return is_lost(board_->own_slot(), round_in(word)) && notice();
+  if (link_ != nullptr && link_->is_over()) return false;
   if (at_once || now >= next_look_) {
     next_look_ = now + nanoseconds(patience().deaths);
     for (std::size_t slot = 0; slot < board_->ranks().size(); ++slot) {
@@ -172,7 +177,7 @@ void LossWatch::look(bool at_once) {
         begin_round_for(slot, word);
     }
   }
-  notice();
+  return notice();
 }
 
 // Ranks that are found while a round settles are part of it.
@@ -187,20 +192,18 @@ void LossWatch::begin_round_for(std::size_t slot, std::uint64_t word) {
 }
 
 // `noticed_` is set last: whoever sees it, in any thread, sees that the round is counted.
-void LossWatch::notice() {
+bool LossWatch::notice() {
   const std::uint64_t round = this->round();
-  if (noticed_ >= round) return;
-  {
-    const std::lock_guard lock{kept().mutex};
-    auto self = weak_from_this().lock();
-    if (noticed_ >= round || self == nullptr) return;
-    mpi::record_loss();
-    kept().last = self;
-    kept().add(std::move(self));
-    ++rounds_seen;
-    noticed_ = round;
-  }
-  leave_fast_path();
+  if (noticed_ >= round) return false;
+  const std::lock_guard lock{kept().mutex};
+  auto self = weak_from_this().lock();
+  if (noticed_ >= round || self == nullptr) return false;
+  mpi::record_loss();
+  kept().last = self;
+  kept().add(std::move(self));
+  ++rounds_seen;
+  noticed_ = round;
+  return true;
 }
 
 bool LossWatch::is_out(std::size_t slot) const {

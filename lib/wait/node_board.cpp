@@ -236,6 +236,11 @@ bool NodeBoard::has_failed(Rank rank) const {
   return slot && (area(*slot).presence == Presence::failed || has_ended(*slot));
 }
 
+bool NodeBoard::has_destroyed(Rank rank) const {
+  const auto slot = index_of(rank);
+  return slot && area(*slot).presence == Presence::destroyed;
+}
+
 std::optional<RankStatus> NodeBoard::look(Rank rank) const {
   using Kind = RankStatus::Kind;
   const auto slot = index_of(rank);

@@ -80,7 +80,8 @@ std::optional<RankStatus> MonitorState::look(int member) const {
 }
 
 Note MonitorState::note_of(const WaitPoint& point, std::uint64_t number) const {
-  Note note{.key = point.key, .number = number, .scope = point.scope};
+  Note note{
+      .key = point.key, .number = number, .scope = point.scope, .attempt = attempt_at(point.key)};
   if (point.is_call && point.scope != 0)
     copy_text(note.ranks, RankSet::of(in_mesh(point.members)).to_string(30));
   copy_text(note.activity, point.activity);
@@ -91,7 +92,8 @@ void MonitorState::answer(const WaitPoint& point) {
   while (const auto question = take<Note>(question_tag)) {
     const std::uint64_t asked = question->message.key;
     const auto verdict = std::ranges::find(given_up, asked, &Verdict::key);
-    if (asked != point.key && verdict != given_up.end()) {
+    if (asked != point.key && verdict != given_up.end() &&
+        verdict->attempt >= question->message.attempt) {
       send(question->from, verdict_tag, for_late_member(question->from, *verdict));
       continue;
     }
@@ -103,7 +105,9 @@ void MonitorState::answer(const WaitPoint& point) {
 }
 
 const Verdict* MonitorState::hear(const WaitPoint& point) {
-  const auto is_mine = [&](const auto& known) { return known.message.concerns(point, known.from); };
+  const auto is_mine = [&](const auto& known) {
+    return known.message.concerns(point, known.from, attempt_at(point.key));
+  };
   while (const auto received = take<Verdict>(verdict_tag))
     if (received->message.is_remembered != 0 || is_mine(*received)) keep(heard, *received);
   const Verdict* departure = nullptr;
@@ -122,8 +126,7 @@ const Verdict* MonitorState::hear(const WaitPoint& point) {
 }
 
 void MonitorState::throw_verdict(const WaitPoint& point, const Verdict& verdict) {
-  keep(given_up, verdict);  // also for those who ask this rank
-  given_up.back().key = point.key;
+  end_attempt(verdict, point.key);  // also for those who ask this rank
   if (verdict.is_timeout != 0)
     throw TimeoutError{
         verdict.message,
@@ -135,15 +138,19 @@ void MonitorState::throw_verdict(const WaitPoint& point, const Verdict& verdict)
 void MonitorState::tell(const WaitPoint& point, const std::string& why, const Verdict& finding,
                         const std::vector<int>& present) {
   const Verdict verdict = verdict_of(point, finding.missing_ranks(), why);
+  const auto send_of_attempt = [&](int member, Verdict told) {
+    told.attempt = attempt_at(point.key);
+    send(member, verdict_tag, told);
+  };
   for (const int member : point.members) {
     if (member == comm.rank()) continue;
     const bool is_present = std::ranges::find(present, member) != present.end();
     // If the point may repeat, a rank that does not wait here might apply the message to its next
     // wait.
     if (is_present || !point.may_repeat)
-      send(member, verdict_tag, is_present ? finding : for_late_member(member, verdict));
+      send_of_attempt(member, is_present ? finding : for_late_member(member, verdict));
   }
-  keep(given_up, verdict);
+  end_attempt(verdict, point.key);
 }
 
 // A member that came too late was missing itself, but it wants to know whom to look for.
@@ -159,11 +166,24 @@ void MonitorState::come_back(const WaitPoint& point) {
   std::erase_if(given_up, [&](const Verdict& verdict) { return verdict.key == point.key; });
 }
 
+void MonitorState::end_attempt(Verdict verdict, std::uint64_t key) {
+  verdict.key = key;
+  verdict.attempt = attempt_at(key);
+  keep(given_up, verdict);
+  ++failures[key];
+}
+
+std::uint64_t MonitorState::attempt_at(std::uint64_t key) const {
+  const auto found = failures.find(key);
+  return found == failures.end() ? 1 : found->second + 1;
+}
+
 }  // namespace detail
 
 WaitMonitor::WaitMonitor(mpi::CommunicatorView comm, Audience audience, RankNames names,
-                         const detail::ControlPlane* control)
-    : state_{std::make_unique<detail::MonitorState>(comm, audience, std::move(names), control)} {}
+                         const detail::ControlPlane* control, std::uint64_t number)
+    : state_{std::make_unique<detail::MonitorState>(comm, audience, std::move(names), control,
+                                                    detail::wait_mark + number)} {}
 WaitMonitor::~WaitMonitor() { close(); }
 WaitMonitor::WaitMonitor(WaitMonitor&&) noexcept = default;
 WaitMonitor& WaitMonitor::operator=(WaitMonitor&& other) noexcept {

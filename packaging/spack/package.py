@@ -33,7 +33,7 @@ class Rankmesh(MesonPackage):
     depends_on("expat@2.4:", when="+meshinfo")
     depends_on("libyaml@0.2:", when="+meshinfo")
     depends_on("cuda@12:", when="+cuda")
-    depends_on("nccl@2.27:", when="+cuda")
+    depends_on("nccl@2.28:", when="+cuda")
 
     conflicts("%gcc@:11", msg="rankmesh needs C++20 as g++ 12 has it")
 

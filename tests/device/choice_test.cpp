@@ -7,9 +7,12 @@
 #include <cstdlib>
 #include <optional>
 #include <string>
+#include <thread>
 
 #include "device/test_platform.hpp"
+#include "rankmesh/device/choice.hpp"
 #include "rankmesh/device/device_buffer.hpp"
+#include "rankmesh/device/stream.hpp"
 #include "rankmesh/rankmesh.hpp"
 #include "support/checks.hpp"
 #include "support/mpi_world.hpp"
@@ -133,19 +136,55 @@ TEST_CASE(
   mesh.close();
 }
 
+TEST_CASE("only the device of the mesh gets a context, whatever thread uses it") {
+  SKIP_UNLESS(test_platform::is_double() && test_platform::has_16_devices(),
+              "needs the CPU doubles of CUDA and NCCL, with 16 devices");
+  SKIP_UNLESS(size() < 16, "device 0, which is CUDA's default, must be another");
+  int current = 0;
+  (void)cudaGetDevice(&current);
+  MeshOptions options = test_platform::options();
+  options.device = 15 - rank();
+  test_platform::cuda_hook<decltype(&fake_cuda_forget_contexts)>("fake_cuda_forget_contexts")();
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
+  auto& tp = mesh["tp"];
+  const device::DeviceBuffer<float> value{std::span<const float>{std::vector<float>{1}}};
+  tp.all_reduce(value.span());
+  tp.all_reduce_async(value.span()).wait();
+  // A new group waits for the device in a thread of its own.
+  const auto group = mesh.new_group(tp.ranks().to_vector(), "mine");
+  group->all_reduce(value.span());
+  std::optional<device::Event> made;
+  std::thread{[&] { device::run_on(*mesh.device(), [&] { made.emplace(); }); }}.join();
+  made->record(StreamRef{});
+  mesh.close();
+  const auto has_context =
+      test_platform::cuda_hook<decltype(&fake_cuda_has_context)>("fake_cuda_has_context");
+  for (int device = 0; device < 16; ++device) {
+    CAPTURE(device);
+    CHECK(has_context(device) == (device == options.device));
+  }
+  (void)cudaSetDevice(current);
+}
+
 TEST_CASE("a call while another device is current throws and changes nothing") {
   NEEDS_RANKS(2);
   SKIP_UNLESS(test_platform::is_double() && test_platform::has_16_devices(),
               "needs the CPU doubles of CUDA and NCCL, with 16 devices");
   Mesh mesh{MPI_COMM_WORLD, "dp=1,tp=auto", test_platform::options()};
   const device::DeviceBuffer<float> value{std::span<const float>{std::vector<float>{1}}};
+  Work work = mesh["tp"].all_reduce_async(value.span());
   (void)cudaSetDevice((*mesh.device() + 1) % 16);
-  for (const char* name : {"tp", "dp"})  // a group of one rank, too
-    CHECK_THROWS_WITH_AS(mesh[name].all_reduce(value.span()),
-                         doctest::Contains("is current, but the mesh uses device"), UsageError);
+  const auto is_refused = doctest::Contains("is current, but the mesh uses device");
+  for (const char* name : {"tp", "dp"}) {  // a group of one rank, too
+    CHECK_THROWS_WITH_AS(mesh[name].all_reduce(value.span()), is_refused, UsageError);
+    CHECK_THROWS_WITH_AS(mesh[name].wait(StreamRef{}), is_refused, UsageError);
+  }
+  // The default stream of the other device must not wait instead.
+  CHECK_THROWS_WITH_AS(work.wait(), is_refused, UsageError);
   (void)cudaSetDevice(*mesh.device());
+  work.wait();
   mesh["tp"].all_reduce(value.span());
-  CHECK(value.download(StreamRef{}) == std::vector<float>{static_cast<float>(size())});
+  CHECK(value.download(StreamRef{}) == std::vector<float>{static_cast<float>(size() * size())});
   mesh.close();
 }
 

@@ -138,6 +138,34 @@ TEST_CASE("a call that waits in CUDA behind another group's stuck work ends at i
   wait_for_all();
 }
 
+TEST_CASE("a wait for a stream that reaches its limit ends what the stream waits for") {
+  NEEDS_RANKS(2);
+  NEEDS_AT_MOST_RANKS(5);
+  for (const bool is_behind_another : {false, true}) {
+    CAPTURE(is_behind_another);
+    const long before = test_platform::nccl().communicators;
+    {
+      Mesh mesh{MPI_COMM_WORLD, "tp=auto", options_with(std::make_shared<Warnings>(), 1)};
+      const auto group = mesh.new_group(mesh["tp"].ranks().to_vector(), "mine");
+      const Stream stream = Stream::create();
+      const auto value = on_device<float>({1});
+      if (rank() == 0) {
+        mesh["tp"].all_reduce(value.span(), stream);  // alone: it does not end
+        if (is_behind_another) group->all_reduce(value.span(), stream);
+        GroupCoordinator& waiting = is_behind_another ? *group : mesh["tp"];
+        CHECK_THROWS_WITH_AS(waiting.wait(stream), doctest::Contains("did not end within 1 s"),
+                             TimeoutError);
+        CHECK_NOTHROW(stream.wait(Deadline{Deadline::Duration{more}}));
+      }
+      wait_for_all();
+      mesh.abort();
+      wait_for_all();
+    }
+    CHECK(has_freed_all_but(before));
+    wait_for_all();
+  }
+}
+
 TEST_CASE("a call on a communicator of the program that ends late is not an error") {
   NEEDS_RANKS(2);
   NEEDS_AT_MOST_RANKS(5);

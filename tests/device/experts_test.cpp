@@ -172,6 +172,34 @@ TEST_CASE("a dispatcher's memory grows before a capture, not in it, and reserve(
   mesh.close();
 }
 
+TEST_CASE("rows in symmetric memory are exchanged like others, also with one slot per rank") {
+  NEEDS_RANKS(2);
+  Mesh mesh{MPI_COMM_WORLD, "ep=auto", test_platform::options()};
+  auto& ep = mesh["ep"];
+  const device::Stream stream = device::Stream::create();
+  ExpertDispatcher dispatcher{ep, ExpertMap::contiguous(ep.size(), ep.size())};
+  const auto own = static_cast<std::int32_t>(ep.rank_in_group().value());
+  const auto next = static_cast<std::int32_t>((own + 1) % ep.size());
+  const ExpertRoute route = OnDevice{stream}.route(dispatcher, {next, own, next}, 1);
+  const auto number = static_cast<float>(10 * own);
+  const std::vector<float> values{number + 1, number + 2, number + 3};
+  const DeviceBuffer<float> tokens{std::span<const float>{values}}, ordinary{3}, seen{3}, out{3},
+      weights{std::span<const float>{std::vector<float>(3, 1)}};
+  const auto rows = mesh.allocate_symmetric<float, MemoryKind::device>(3, {"ep"});
+  dispatcher.dispatch(route, tokens.span(), ordinary.span(), stream);
+  for (int turn = 0; turn < 2; ++turn) {
+    dispatcher.dispatch(route, tokens.span(), rows, stream);
+    device::detail::copy_on_device(seen.data(), rows.data(), 3 * sizeof(float), stream);
+    CHECK(seen.download(stream) == ordinary.download(stream));
+    dispatcher.combine(route, rows, weights.span(), out.span(), stream);
+    CHECK(out.download(stream) == values);
+    dispatcher.collect_choices(route, rows, out.span(), stream);
+    CHECK(out.download(stream) == values);
+  }
+  wait_for_all();
+  mesh.close();
+}
+
 TEST_CASE("kernels are loaded before NCCL's first operation, not in their first launch") {
   Mesh mesh{MPI_COMM_WORLD, mesh_text(), test_platform::options()};
   const device::Stream stream = device::Stream::create();

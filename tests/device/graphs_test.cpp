@@ -165,6 +165,73 @@ TEST_CASE(
   mesh.close();
 }
 
+TEST_CASE("a wait for a stream that is captured is refused, and leaves the capture and the group") {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::short_timeout()};
+  auto& tp = mesh["tp"];
+  const Stream stream = Stream::create();
+  const auto value = on_device<float>({1});
+  cudaGraph_t graph = captured(stream, [&] {
+    CHECK_THROWS_WITH_AS(tp.wait(stream),
+                         doctest::Contains("cannot wait for a stream that is being captured"),
+                         UsageError);
+    tp.all_reduce(value.span(), stream);
+  });
+  REQUIRE(cudaGraphDestroy(graph) == cudaSuccess);
+  tp.all_reduce(value.span(), stream);
+  tp.wait(stream);
+  CHECK(value.download(stream) == std::vector{static_cast<float>(size())});
+  mesh.close();
+}
+
+TEST_CASE("a group that is created during a capture throws on all members, and the mesh goes on") {
+  NEEDS_RANKS(2);
+  NEEDS_AT_MOST_RANKS(4);
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::short_timeout()};
+  const Stream stream = Stream::create();
+  cudaGraph_t graph = nullptr;
+  if (rank() == 0)
+    REQUIRE(cudaStreamBeginCapture(stream.native(), cudaStreamCaptureModeRelaxed) == cudaSuccess);
+  CHECK_THROWS_WITH_AS((void)mesh.new_group(mesh["tp"].ranks().to_vector(), "mine"),
+                       doctest::Contains("cudaDeviceSynchronize failed"), MismatchError);
+  if (rank() == 0)
+    CHECK(cudaStreamEndCapture(stream.native(), &graph) == cudaErrorStreamCaptureInvalidated);
+  (void)cudaGetLastError();
+  const auto group = mesh.new_group(mesh["tp"].ranks().to_vector(), "mine");
+  const auto value = on_device<float>({1});
+  group->all_reduce(value.span(), stream);
+  CHECK(value.download(stream) == std::vector{static_cast<float>(size())});
+  mesh.close();
+}
+
+TEST_CASE("the first operation along an axis may be captured") {
+  NEEDS_AT_MOST_RANKS(4);
+  SKIP_UNLESS(test_platform::is_double() && test_platform::has_16_devices(),
+              "needs the CPU doubles of CUDA and NCCL, with 16 devices");
+  int current = 0;
+  (void)cudaGetDevice(&current);
+  MeshOptions options = test_platform::short_timeout();
+  options.device = 8 + rank();  // on which no other test makes such operations
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
+  auto& tp = mesh["tp"];
+  const Stream stream = Stream::create();
+  const auto n = static_cast<std::size_t>(size());
+  const auto mine = on_device(std::vector<float>(6, static_cast<float>(rank() + 1)));
+  const DeviceBuffer<float> all{6 * n};
+  cudaGraph_t graph = captured(stream, [&] {
+    tp.all_gather(mine.span(), all.span(), Axis{{2, 3}, 1}, stream);
+  });
+  cudaGraphExec_t exec = nullptr;
+  REQUIRE(cudaGraphInstantiate(&exec, graph, 0) == cudaSuccess);
+  REQUIRE(cudaGraphDestroy(graph) == cudaSuccess);
+  REQUIRE(cudaGraphLaunch(exec, stream.native()) == cudaSuccess);
+  const std::vector<float> gathered = all.download(stream);
+  for (std::size_t r = 0; r < n; ++r) CHECK(gathered[3 * r] == static_cast<float>(r + 1));
+  wait_for_all();
+  REQUIRE(cudaGraphExecDestroy(exec) == cudaSuccess);
+  mesh.close();
+  (void)cudaSetDevice(current);
+}
+
 TEST_CASE("the default stream is refused while a stream that waits for it is captured") {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::short_timeout()};
   const auto value = on_device<float>({1});
@@ -175,6 +242,8 @@ TEST_CASE("the default stream is refused while a stream that waits for it is cap
   REQUIRE(cudaStreamCreate(&blocking) == cudaSuccess);
   REQUIRE(cudaStreamBeginCapture(blocking, cudaStreamCaptureModeThreadLocal) == cudaSuccess);
   CHECK_THROWS_WITH_AS(mesh["tp"].all_reduce(value.span()),
+                       doctest::Contains("the default stream cannot be used"), UsageError);
+  CHECK_THROWS_WITH_AS(mesh["tp"].wait(StreamRef{}),
                        doctest::Contains("the default stream cannot be used"), UsageError);
   REQUIRE(cudaStreamEndCapture(blocking, &graph) == cudaSuccess);  // the capture is intact
   REQUIRE(cudaGraphDestroy(graph) == cudaSuccess);

@@ -59,6 +59,27 @@ TEST_CASE("NCCL's options and the stream's priority are those of the name") {
   mesh.close();
 }
 
+TEST_CASE("NCCL's options: copy engines are asked for from 2.28 on, and missed before") {
+  NEEDS_RANKS(2);
+  SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
+  std::string said;
+  MeshOptions options = test_platform::options();
+  options.names["tp"].cta_policy = 2;
+  options.log = [&](LogLevel, std::string_view message) { said += std::string{message} + "\n"; };
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
+  check_sum(mesh["tp"]);
+  FakeNcclConfig config{};
+  const auto config_of = test_platform::nccl_hook<decltype(&fake_nccl_config)>("fake_nccl_config");
+  REQUIRE(config_of(mesh["tp"].native_nccl(), &config) == 0);
+  const bool has_copy_engines = nccl::Library::load().version() >= 22800;
+  CHECK((config.cta_policy == 2) == has_copy_engines);
+  if (has_copy_engines)
+    CHECK_LACKS(said, "cta_policy = 2 needs NCCL 2.28");
+  else
+    CHECK_CONTAINS(said, "cta_policy = 2 needs NCCL 2.28");
+  mesh.close();
+}
+
 TEST_CASE("each limit of thread blocks may be set alone") {
   for (const bool is_lower : {true, false}) {
     CAPTURE(is_lower);

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
@@ -385,12 +386,18 @@ TEST_CASE(
 
 TEST_CASE("waiting for a stream leaves no error behind that the program would take for its own") {
   const Stream stream = Stream::create();
+  static std::atomic<bool> may_end{false};
   cudaLaunchHostFunc(
-      stream.native(), [](void*) { std::this_thread::sleep_for(std::chrono::milliseconds{30}); },
+      stream.native(),
+      [](void*) {
+        for (int i = 0; i < 20'000 && !may_end; ++i)
+          std::this_thread::sleep_for(std::chrono::milliseconds{1});
+      },
       nullptr);
   (void)cudaGetLastError();
   setenv("FAKE_CUDA_KEEP_NOT_READY", "1", 1);  // as some versions of CUDA do
   CHECK(!stream.query());
+  may_end = true;
   stream.wait(Deadline{Deadline::Duration{30}});
   unsetenv("FAKE_CUDA_KEEP_NOT_READY");
   CHECK(cudaGetLastError() == cudaSuccess);

@@ -4,6 +4,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 
@@ -117,6 +118,52 @@ TEST_CASE(
   CHECK(is_nothing_left(before));
   CHECK_THROWS_AS(((void)mesh.allocate_symmetric<float, MemoryKind::device>(4, {"tp"})),
                   ClosedError);
+}
+
+TEST_CASE("blocks in symmetric memory are gathered and scattered along any axis") {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
+  auto& tp = mesh["tp"];
+  const auto n = static_cast<std::size_t>(size());
+  const auto block = mesh.allocate_symmetric<float, MemoryKind::device>(6, {"tp"});
+  const DeviceBuffer<float> whole{6 * n};
+  const Axis axis{{2, 3}, 1};
+  const device::Stream stream = device::Stream::create();
+  for (std::int64_t root = 0; root < std::min<std::int64_t>(tp.size(), 2); ++root) {
+    CAPTURE(root);
+    fill(block, static_cast<float>(rank() + 1));
+    tp.gather(block, whole.span(), axis, root, stream);
+    std::vector<float> expected;
+    for (std::size_t i = 0; i < 6 * n; ++i)
+      expected.push_back(static_cast<float>(i % (3 * n) / 3 + 1));
+    if (tp.rank_in_group().value() == root) CHECK(whole.download(stream) == expected);
+    stream.wait(Deadline{Deadline::Duration{30}});
+    fill(block, 0);
+    tp.scatter(whole.span(), block, axis, root, stream);
+    stream.wait(Deadline{Deadline::Duration{30}});
+    CHECK(values_of(block) == std::vector<float>(6, static_cast<float>(rank() + 1)));
+    wait_for_all();
+  }
+  mesh.close();
+}
+
+TEST_CASE("symmetric memory of a mesh that is destroyed stays until the program's work has ended") {
+  const device::Stream stream = device::Stream::create();
+  const DeviceBuffer<float> copy{elements};
+  {
+    Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::options()};
+    const auto memory = mesh.allocate_symmetric<float, MemoryKind::device>(elements, {"tp"});
+    fill(memory, 7);
+    cudaLaunchHostFunc(
+        stream.native(), [](void*) { std::this_thread::sleep_for(std::chrono::milliseconds{200}); },
+        nullptr);
+    REQUIRE(cudaMemcpyAsync(copy.data(), memory.data(), elements * sizeof(float),
+                            cudaMemcpyDeviceToDevice, stream.native()) == cudaSuccess);
+    wait_for_all();
+    mesh.abort();
+    wait_for_all();
+  }
+  CHECK(copy.download(stream) == std::vector<float>(elements, 7));
+  wait_for_all();
 }
 
 TEST_CASE("a window that fails on one rank ends on all, and breaks the groups that asked") {

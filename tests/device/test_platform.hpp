@@ -37,10 +37,15 @@ inline FakeNcclCounters nccl() {
   return result;
 }
 
+// Returns a hook of the CUDA double; null for the real CUDA.
+template <class Function>
+Function cuda_hook(const char* name) {
+  return reinterpret_cast<Function>(dlsym(RTLD_DEFAULT, name));
+}
+
 inline FakeCudaCounters cuda() {
   FakeCudaCounters result{};
-  const auto hook =
-      reinterpret_cast<decltype(&fake_cuda_counters)>(dlsym(RTLD_DEFAULT, "fake_cuda_counters"));
+  const auto hook = cuda_hook<decltype(&fake_cuda_counters)>("fake_cuda_counters");
   if (hook != nullptr) hook(&result);
   return result;
 }
@@ -75,8 +80,7 @@ inline rankmesh::MeshOptions options() {
 
 // Questions about events and streams return this error from now on. Only on the double.
 inline void fault_of_device(cudaError_t error) {
-  const auto hook =
-      reinterpret_cast<decltype(&fake_cuda_fault)>(dlsym(RTLD_DEFAULT, "fake_cuda_fault"));
+  const auto hook = cuda_hook<decltype(&fake_cuda_fault)>("fake_cuda_fault");
   REQUIRE((hook != nullptr));
   hook(error);
 }

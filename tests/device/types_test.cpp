@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <thread>
@@ -55,10 +56,13 @@ TEST_CASE("copies wait for their stream with the deadline of all waits") {
   const char* before = std::getenv("RANKMESH_TIMEOUT");
   const std::string kept = before == nullptr ? "600" : before;
   setenv("RANKMESH_TIMEOUT", "0.1", 1);
+  static std::atomic<bool> may_end{false};
   REQUIRE(enqueue(stream.native(), [] {
-            std::this_thread::sleep_for(std::chrono::milliseconds{600});
+            for (int i = 0; i < 20'000 && !may_end; ++i)
+              std::this_thread::sleep_for(std::chrono::milliseconds{1});
           }) == cudaSuccess);
   CHECK_THROWS_AS((void)buffer.download(stream), TimeoutError);
+  may_end = true;
   setenv("RANKMESH_TIMEOUT", kept.c_str(), 1);
   buffer.upload(std::vector<int>{3}, stream);
   CHECK(buffer.download(stream) == std::vector<int>{3});

@@ -61,6 +61,19 @@ void fake_cuda_charge(int device, long long bytes);
 // Counts a wrong-device use that the double of libnccl found.
 void fake_cuda_note_wrong_device(void);
 
+// Whether this process has a context on a device, which some calls create.
+bool fake_cuda_has_context(int device);
+// Takes all contexts away; later calls create them again.
+void fake_cuda_forget_contexts(void);
+
+// Makes a device current, and returns the one before. Creates no context.
+int fake_cuda_exchange_device(int device);
+
+// Frees memory of a device as cuMemUnmap and cuMemRelease do, without waiting for the device. If
+// the device has work, which may use the memory, the memory only reads as freed: as 0xA5. False if
+// there is no such memory.
+bool fake_cuda_unmap(void* pointer);
+
 void fake_cuda_counters(FakeCudaCounters* counters);
 
 // From now on, questions about events and streams return this error, as after a fault of a kernel

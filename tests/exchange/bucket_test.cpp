@@ -228,3 +228,18 @@ TEST_CASE("a bucket without its mesh says so") {
   refused([&] { bucket.flush(); });
   refused([&] { bucket.wait(); });
 }
+
+TEST_CASE("a first round inside an NcclGroup is refused, and can be ended after it") {
+  MeshOptions options;
+  options.devices = DeviceUse::off;
+  Mesh mesh{MPI_COMM_WORLD, "dp=auto", options};
+  std::vector<float> a(3, 2.0F);
+  Bucket bucket{mesh["dp"], {.bytes = 1}};
+  NcclGroup together{mesh};
+  CHECK_THROWS_WITH_AS(bucket.add(a), doctest::Contains("dp.Bucket inside an NcclGroup"),
+                       UsageError);
+  together.end();
+  bucket.wait();
+  CHECK(a == std::vector<float>(3, 2.0F));
+  mesh.close();
+}

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <span>
 #include <string>
@@ -46,16 +47,16 @@ namespace {
 class Folder {
  public:
   explicit Folder(GroupCoordinator& group) : group_{group} {
-    std::vector<int> number{static_cast<int>(::getpid())};
-    group.broadcast(number, RankInGroup{0});
     // Memory, where writing to disk costs nothing, if the ranks are on one host.
     for (const std::filesystem::path& parent :
          {std::filesystem::path{"/dev/shm"}, std::filesystem::current_path()}) {
-      path = (parent / fmt::format("rankmesh-{}", number[0])).string();
+      path = (parent / "rankmesh-XXXXXX").string();
+      const bool is_made = !group.is_first() || ::mkdtemp(path.data()) != nullptr;
+      std::vector<std::uint8_t> ending(path.end() - 6, path.end());
+      group.broadcast(ending, RankInGroup{0});
+      std::ranges::copy(ending, path.end() - 6);
       std::error_code error;
-      if (group.is_first()) std::filesystem::create_directories(path, error);
-      group.barrier();
-      int is_shared = std::filesystem::exists(path, error) ? 1 : 0;
+      int is_shared = is_made && std::filesystem::exists(path, error) ? 1 : 0;
       group.all_reduce(is_shared, ReduceOp::min);
       if (is_shared == 1) return;
       if (group.is_first()) std::filesystem::remove(path, error);
@@ -287,6 +288,48 @@ TEST_CASE("a save that replaces `latest` during a load does not disturb it") {
   }
 }
 
+TEST_CASE("ranks that load different checkpoints learn it") {
+  NEEDS_RANKS(2);
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
+  const Folder folder{mesh["tp"]};
+  save(mesh["tp"], folder.path, "step-1", 1);
+  save(mesh["tp"], folder.path, "step-2", 2);
+  const std::string second = folder.path + "/step-2";
+  const bool is_odd = rank() == size() - 1;
+  const auto text = thrown_by<MismatchError>([&] {
+                      load(mesh["tp"], is_odd ? second : folder.path + "/step-1", 1);
+                    }).message();
+  CHECK_CONTAINS(text, "load_checkpoint of " + second + ": manifest ");
+  // The path may differ.
+  load(mesh["tp"], is_odd ? second : second + "/../step-2", 2);
+}
+
+TEST_CASE("a checkpoint may have more files than a process may open") {
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
+  auto& tp = mesh["tp"];
+  const Folder folder{tp};
+  const auto place = rankmesh_test::place("[1] i32 @ tp=N : (_)");
+  std::vector<int> saved_values(200), loaded_values(200);
+  std::vector<SavedTensor> saved;
+  std::vector<LoadedTensor> loaded;
+  for (std::size_t t = 0; t < 200; ++t) {
+    saved_values[t] = static_cast<int>(t);
+    saved.push_back({std::to_string(t), place, std::span{saved_values}.subspan(t, 1)});
+    loaded.push_back({std::to_string(t), place, std::span{loaded_values}.subspan(t, 1)});
+  }
+  const std::filesystem::directory_iterator descriptors{"/proc/self/fd"};
+  rlimit before{};
+  ::getrlimit(RLIMIT_NOFILE, &before);
+  const auto opened = std::distance(begin(descriptors), end(descriptors));
+  const rlimit limited{static_cast<rlim_t>(opened) + 100, before.rlim_max};
+  ::setrlimit(RLIMIT_NOFILE, &limited);
+  const CheckpointOptions one_tensor{.file_bytes = 1};
+  save_checkpoint(tp, folder.path, "many", saved, one_tensor);
+  load_checkpoint(tp, folder.path + "/many", loaded, one_tensor);
+  ::setrlimit(RLIMIT_NOFILE, &before);
+  CHECK(loaded_values == saved_values);
+}
+
 TEST_CASE("a checkpoint that cannot be written leaves the last one loadable") {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
   auto& tp = mesh["tp"];
@@ -320,6 +363,8 @@ TEST_CASE("wrong arguments of checkpoints are refused") {
         .message();
   };
   CHECK_CONTAINS(saved("step", {{"a", place, values}, {"a", place, values}}), "occurs twice");
+  CHECK_CONTAINS(saved("step", {{"a", place, values}, {"\xff", place, values}}),
+                 "the name of tensor 1 is not UTF-8");
   CHECK_CONTAINS(saved("", {}), "cannot be the name of the folder");
   CHECK_CONTAINS(saved("latest", {}), "cannot be the name of the folder");
   CHECK_CONTAINS(saved("short", {{"a", place, std::span{values}.first(5)}}),

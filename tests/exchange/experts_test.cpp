@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <numeric>
 #include <optional>
 #include <vector>
@@ -334,4 +335,48 @@ TEST_CASE("a dispatch that is too short is refused before anything moves") {
                   UsageError);
   dispatcher.dispatch(route, tokens, rows);  // the group goes on
   mesh.close();
+}
+
+TEST_CASE("the route of another group is refused") {
+  NEEDS_RANKS(2);
+  Mesh mesh{MPI_COMM_WORLD, "ep=auto"};
+  auto& ep = mesh["ep"];
+  const auto group = mesh.new_group({mesh.rank()});
+  ExpertDispatcher alone{*group, ExpertMap::contiguous(1, 1)};
+  ExpertDispatcher experts{ep, ExpertMap::contiguous(ep.size(), ep.size())};
+  const ExpertRoute route = alone.route(std::vector<std::int32_t>{0, 0}, 1);
+  const std::vector<float> tokens(2), weights(2);
+  std::vector<float> rows(2), out(2);
+  const auto refused = [](const std::function<void()>& call) {
+    CHECK_THROWS_WITH_AS(call(), doctest::Contains("the route is one of a group of 1 ranks"),
+                         UsageError);
+  };
+  refused([&] { experts.dispatch(route, tokens, rows); });
+  refused([&] { experts.combine(route, rows, weights, out); });
+  refused([&] { experts.collect_choices(route, rows, out); });
+  ep.barrier();
+  mesh.close();
+}
+
+TEST_CASE("a dispatcher without its mesh says so") {
+  std::optional<Mesh> mesh{std::in_place, MPI_COMM_WORLD, "ep=auto"};
+  ExpertDispatcher experts{(*mesh)["ep"], ExpertMap::contiguous(size(), size())};
+  const std::vector<std::int32_t> ids{0, 0};
+  const ExpertRoute route = experts.route(ids, 1);
+  const std::vector<float> tokens(2), weights(2);
+  std::vector<float> rows(static_cast<std::size_t>(route.rows())), out(2);
+  mesh->close();
+  mesh.reset();
+  const auto refused = [](const std::function<void()>& call) {
+    CHECK_THROWS_WITH_AS(call(), doctest::Contains("ExpertDispatcher over 'ep': the group is gone"),
+                         ClosedError);
+  };
+  refused([&] { (void)experts.route(ids, 1); });
+  refused([&] { experts.set_map(ExpertMap::contiguous(size(), size())); });
+  refused([&] { experts.dispatch(route, tokens, rows); });
+  refused([&] { (void)experts.dispatch_async(route, tokens, rows); });
+  refused([&] { experts.combine(route, rows, weights, out); });
+  refused([&] { (void)experts.combine_async(route, rows, weights, out); });
+  refused([&] { experts.collect_choices(route, rows, out); });
+  CHECK(experts.map().experts() == size());
 }

@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <optional>
 #include <random>
 
 #include "rankmesh/rankmesh.hpp"
@@ -137,4 +138,19 @@ TEST_CASE("members with other options, or at another step, throw on every rank")
                          MismatchError);
   }
   mesh.close();
+}
+
+TEST_CASE("a lockstep without its mesh says so, and a refused call is no step") {
+  std::optional<Mesh> mesh{std::in_place, MPI_COMM_WORLD, "dp=auto"};
+  Lockstep lockstep{(*mesh)["dp"]};
+  if ((*mesh)["dp"].is_first()) {
+    NcclGroup together{*mesh};
+    CHECK_THROWS_WITH_AS((void)lockstep.agree({}), doctest::Contains("dp.Lockstep inside"),
+                         UsageError);
+  }
+  CHECK(lockstep.agree({.is_done = true}).is_last);
+  mesh->close();
+  mesh.reset();
+  CHECK_THROWS_WITH_AS((void)lockstep.agree({}),
+                       doctest::Contains("Lockstep over 'dp': the group is gone"), ClosedError);
 }

@@ -16,6 +16,7 @@
 #include "rankmesh/exchange/redistribution.hpp"
 #include "rankmesh/rankmesh.hpp"
 #include "support/checks.hpp"
+#include "support/iterations.hpp"
 #include "support/mpi_world.hpp"
 
 using namespace rankmesh;
@@ -245,6 +246,55 @@ TEST_CASE("several transfers and other operations run at the same time") {
   for (Work& work : works) work.wait();
   check(first, a_out, 1);
   check(second, b_out, 2);
+  mesh.close();
+}
+
+TEST_CASE("redistributions have tags of their own, however many were made before") {
+  NEEDS_RANKS(2);
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
+  auto& tp = mesh["tp"];
+  const TensorTransfer first =
+      transfer("[64,48] f32 @ tp=N : (tp, _)", "[64,48] f32 @ tp=N : (_, tp)");
+  const TensorTransfer second =
+      transfer("[64,48] f32 @ tp=N : (_, tp)", "[64,48] f32 @ tp=N : (tp, _)");
+  const TransferPlan plan = plan_transfer(first.from, first.to);
+  const RedistributionOptions options{.memory = 1024};
+  std::vector<Redistribution> all;
+  for (int i = 0; i < 1024; ++i) all.emplace_back(tp, plan, options);
+  CHECK_THROWS_WITH_AS((Redistribution{tp, plan, options}), doctest::Contains("no tags for more"),
+                       UsageError);
+  // Members may have destroyed different ones. Number 4 is gone on all of them.
+  const bool is_even = rank() % 2 == 0;
+  all.erase(all.begin() + (is_even ? 0 : 2));
+  all.erase(all.begin() + 3);
+  Redistribution another{tp, plan_transfer(second.from, second.to), options};
+  Redistribution& one = all[is_even ? 0 : 1];  // number 1
+  Local in{first.from}, out{first.to}, other_in{second.from}, other_out{second.to};
+  fill(first.from, in, 1);
+  fill(second.from, other_in, 2);
+  Work works[2];
+  for (int i = 0; i < 2; ++i)
+    works[i] = is_even == (i == 0) ? one.start(in.source(), out.target())
+                                   : another.start(other_in.source(), other_out.target());
+  for (Work& work : works) work.wait();
+  check(first, out, 1);
+  check(second, other_out, 2);
+  mesh.close();
+}
+
+TEST_CASE("a rank without memory for a redistribution is named on the others") {
+  NEEDS_RANKS(2);
+  SKIP_UNLESS(!rankmesh_test::is_sanitized(), "AddressSanitizer ends a program without memory");
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
+  // Only the first rank forms sums, in float32.
+  const TensorTransfer huge = transfer("[70368744177664] bf16 @ tp=N : (_) sum(tp)",
+                                       "[70368744177664] bf16 @ tp=1 on 0 : (_)");
+  const auto text = thrown_by<Error>([&] {
+                      const Redistribution move{mesh["tp"], plan_transfer(huge.from, huge.to)};
+                    }).message();
+  CHECK_CONTAINS(text, "there is too little memory on this rank");
+  if (rank() > 0) CHECK_CONTAINS(text, "rank 0 (tp=0): failed: ");
+  mesh["tp"].barrier();
   mesh.close();
 }
 

@@ -265,6 +265,16 @@ TEST_CASE("misuse of a sharded buffer throws, and different arguments throw on e
   CHECK_THROWS_WITH_AS(buffer.changed(), doctest::Contains("while local() uses"), UsageError);
   buffer.reduce(0);
   CHECK(buffer.mine(0).size() == static_cast<std::size_t>(share_of(8, 4)));
+  // local() overwrites the part of a member only with keep_whole.
+  (void)buffer.local(0);
+  CHECK(buffer.mine(0).size() == static_cast<std::size_t>(share_of(8, 4)));
+  ShardedBuffer<float> kept = buffer.like({.keep_whole = true});
+  (void)kept.local(1);
+  CHECK_THROWS_WITH_AS((void)kept.mine(0),
+                       doctest::Contains("bucket 0 is not reduced, because tensor 0"), UsageError);
+  kept.reduce(0);
+  kept.reduce(1);
+  CHECK(kept.mine(0).size() == static_cast<std::size_t>(share_of(8, 4)));
   mesh.close();
 }
 

@@ -174,6 +174,51 @@ TEST_CASE("close names the family by which a message was sent, if several share 
                  "the last by ep.send(4 x float32)");
 }
 
+// MPI gives the identities of freed communicators to new ones, and with them their messages.
+TEST_CASE("a message that nobody received is not received in the next mesh or group") {
+  NEEDS_RANKS(2);
+  MeshOptions options;
+  options.check = false;  // it would wait for the receive
+  options.routes = "*.*:host=mpi";
+  const auto send_alone = [](GroupCoordinator& group) {
+    if (rank() == 0) group.send(values(0, 1, 4), 1);
+    wait_for_all();
+  };
+  const auto exchange = [](GroupCoordinator& group) {
+    std::vector<float> got(4);
+    if (rank() == 0) group.send(values(0, 2, 4), 1);
+    if (rank() == 1) group.recv(got, 0);
+    if (rank() == 1) CHECK(got == values(0, 2, 4));
+  };
+  {
+    Mesh mesh{MPI_COMM_WORLD, "pp=auto", options};
+    send_alone(mesh["pp"]);
+    CHECK_CONTAINS(thrown_by<MismatchError>([&] { mesh.close(); }).message(), "1 message sent");
+  }
+  Mesh mesh{MPI_COMM_WORLD, "pp=auto", options};
+  exchange(mesh["pp"]);
+  const auto first = mesh.new_group(mesh["pp"].ranks().to_vector(), "first");
+  send_alone(*first);
+  CHECK_CONTAINS(thrown_by<MismatchError>([&] { mesh.close(first); }).message(), "1 message sent");
+  const auto second = mesh.new_group(mesh["pp"].ranks().to_vector(), "second");
+  exchange(*second);
+  mesh.close();
+}
+
+TEST_CASE("a call that waits for moves on host memory is refused inside an NcclGroup") {
+  MeshOptions options;
+  options.devices = DeviceUse::off;
+  Mesh mesh{MPI_COMM_WORLD, "pp=auto", options};
+  StageExchange stages{mesh["pp"], {.ring = true}};
+  auto got = values(0, -1, 4);
+  NcclGroup together{mesh};
+  CHECK_THROWS_WITH_AS(stages.run({to_next(values(rank(), 1, 4)), from_prev(got)}),
+                       doctest::Contains("pp.StageExchange::run inside an NcclGroup"), UsageError);
+  together.end();
+  CHECK(got == values(0, -1, 4));
+  mesh.close();
+}
+
 TEST_CASE("an exchange without its mesh says so") {
   std::optional<Mesh> mesh{std::in_place, MPI_COMM_WORLD, "pp=auto"};
   StageExchange stages{(*mesh)["pp"]};

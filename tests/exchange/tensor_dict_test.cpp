@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include <memory>
 #include <numeric>
 
 #include "rankmesh/exchange/message.hpp"
@@ -15,7 +16,9 @@ using namespace rankmesh;
 using exchange::Tensor;
 using exchange::TensorDict;
 using rankmesh_test::rank;
+using rankmesh_test::short_deadline;
 using rankmesh_test::size;
+using rankmesh_test::wait_for_all;
 
 namespace {
 
@@ -54,6 +57,33 @@ void check_equal(TensorDict& got, TensorDict expected) {
     if (tensor.type() == DataType::int64) CHECK(same_values<std::int64_t>(mine, tensor));
     if (tensor.type() == DataType::uint8) CHECK(same_values<std::uint8_t>(mine, tensor));
   }
+}
+
+// A tensor of one dimension in the metadata of a dictionary.
+struct Described {
+  char name;
+  std::int64_t count;
+  int type = static_cast<int>(DataType::float32), kind = 0, is_sliced = 0;
+};
+
+// What a sender sends before the elements.
+exchange::Bytes metadata_of(const std::vector<Described>& tensors) {
+  exchange::Bytes bytes;
+  const auto put = [&](auto value) {
+    const auto part = std::as_bytes(std::span{&value, 1});
+    bytes.insert(bytes.end(), part.begin(), part.end());
+  };
+  put(std::uint64_t{0x746369642e736e74});
+  put(std::int64_t{1});  // slices
+  for (const Described& tensor : tensors) {
+    put(std::uint32_t{1});
+    put(tensor.name);
+    for (const int field : {tensor.type, tensor.kind, tensor.is_sliced})
+      put(static_cast<std::uint8_t>(field));
+    put(std::uint32_t{1});
+    put(tensor.count);
+  }
+  return bytes;
 }
 
 }  // namespace
@@ -164,20 +194,8 @@ TEST_CASE("metadata with the first type, kind or flag that does not exist throw"
   Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
   auto& tp = mesh["tp"];
   const int types = static_cast<int>(DataType::float8_e5m2) + 1;
-  const auto metadata = [](int type, int kind, int is_sliced) {
-    exchange::Bytes bytes;
-    const auto put = [&](auto value) {
-      const auto part = std::as_bytes(std::span{&value, 1});
-      bytes.insert(bytes.end(), part.begin(), part.end());
-    };
-    put(std::uint64_t{0x746369642e736e74});
-    put(std::int64_t{1});  // slices
-    put(std::uint32_t{1});
-    put('x');
-    for (const int field : {type, kind, is_sliced}) put(static_cast<std::uint8_t>(field));
-    put(std::uint32_t{1});
-    put(std::int64_t{0});  // no elements, so nothing follows
-    return bytes;
+  const auto metadata = [](int type, int kind, int is_sliced) {  // no elements, so nothing follows
+    return metadata_of({{'x', 0, type, kind, is_sliced}});
   };
   const auto transfer = [&](const exchange::Bytes& bytes) {
     TensorDict dict;
@@ -193,6 +211,39 @@ TEST_CASE("metadata with the first type, kind or flag that does not exist throw"
       (void)transfer(bytes);
   }
   mesh.close();
+}
+
+TEST_CASE("a receiver keeps its tensors if another one cannot be allocated") {
+  NEEDS_RANKS(2);
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
+  auto& tp = mesh["tp"];
+  TensorDict dict;
+  fill<float>(dict.add("x", Tensor::allocate(DataType::float32, {4})), 1);
+  if (rank() == 0) exchange::send_message(tp, metadata_of({{'x', 4}, {'y', -1}}), 1);
+  if (rank() == 1)
+    CHECK_THROWS_WITH_AS(exchange::recv_tensor_dict(tp, dict, 0),
+                         doctest::Contains("tensor 'y' is invalid"), DataError);
+  CHECK(dict["x"].host<float>()[3] == 22);
+  mesh.close();
+}
+
+TEST_CASE("the memory of tensors that did not arrive stays, because MPI may still write to it") {
+  NEEDS_RANKS(2);
+  MeshOptions options;
+  options.timeout = short_deadline();
+  options.check = false;  // it would wait for the send
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
+  auto& tp = mesh["tp"];
+  std::weak_ptr<void> memory;
+  wait_for_all();
+  if (rank() == 0) exchange::send_message(tp, metadata_of({{'x', 4}}), 1);
+  if (rank() == 1) {
+    TensorDict dict;
+    memory = dict.add("x", Tensor::allocate(DataType::float32, {4})).owned();
+    CHECK_THROWS_AS(exchange::recv_tensor_dict(tp, dict, 0), TimeoutError);
+  }
+  CHECK(memory.expired() == (rank() != 1));
+  wait_for_all();
 }
 
 TEST_CASE("tensors know their type, shape and memory") {

@@ -76,6 +76,33 @@ TEST_CASE("two levels: calls that differ are named on all members, on whichever 
     }
 }
 
+// MPI gives the identities of freed communicators to new ones, and with them their messages.
+TEST_CASE("two levels: a message of calls that differ is not received in a new mesh") {
+  MeshOptions options = two_levels(20);
+  options.check = false;  // it would compare the calls before any of these messages
+  const auto broadcast = [](GroupCoordinator& group, float value) {
+    std::vector<float> values(4, rank() == last() ? value : 0.0F);
+    group.broadcast(values, last());
+    return values;
+  };
+  {
+    Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
+    SKIP_UNLESS(spans_levels(mesh), "needs several nodes, and two ranks on one of them");
+    GroupCoordinator& group = mesh["tp"];
+    (void)first_error<MismatchError>(group, [&] {
+      if (rank() == 0)
+        group.barrier();
+      else
+        (void)broadcast(group, 1.0F);
+    });
+    wait_for_all();
+    mesh.close();
+  }
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
+  CHECK(broadcast(mesh["tp"], 2.0F) == std::vector<float>(4, 2.0F));
+  mesh.close();
+}
+
 TEST_CASE("two levels: a member that does not come is named at the deadline, in every wait") {
   // Rank 0 is a carrier. Where the last rank is none, its node waits for it, the other nodes for
   // that node's carrier, and all other members for theirs.

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <new>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -306,6 +307,35 @@ TEST_CASE("what a transport throws is a TransportError here, and breaks the grou
       CHECK_CONTAINS(thrown_by<Error>([&] { mesh["tp"].barrier(); }).message(), text);
       mesh.abort();
     }
+}
+
+TEST_CASE("start() that throws on one member ends the call on all others, and breaks the group") {
+  NEEDS_RANKS(2);
+  for (const bool is_batched : {false, true}) {
+    CAPTURE(is_batched);
+    const auto log = std::make_shared<Log>();
+    MeshOptions options = with_sums(log, true);
+    options.devices = DeviceUse::off;
+    options.timeout = Deadline::Duration{10};
+    Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
+    if (rank() == last()) log->throws = [] { throw std::runtime_error{"the wire is cut"}; };
+    // MPI may use the memory until the process ends.
+    static std::deque<std::vector<std::int32_t>> kept;
+    std::vector<std::int32_t>& values = kept.emplace_back(2, 1);
+    const auto sum = [&] {
+      std::optional<NcclGroup> together;
+      if (is_batched) together.emplace(mesh);
+      Work work = mesh["tp"].all_reduce_async(values);
+      if (together) together->end();
+      work.wait();
+    };
+    const std::string message = rank() == last() ? thrown_by<TransportError>(sum).message()
+                                                 : thrown_by<PeerError>(sum).message();
+    CHECK_CONTAINS(message, "transport 'sums': the wire is cut");
+    CHECK(log->given_up > 0);
+    CHECK_THROWS_AS(mesh["tp"].barrier(), ClosedError);
+    mesh.abort();
+  }
 }
 
 TEST_CASE("a transport whose start() returns null has failed") {

@@ -20,6 +20,7 @@
 #include "rankmesh/transport/shared_segment.hpp"
 #include "support/checks.hpp"
 #include "support/mpi_world.hpp"
+#include "support/processes.hpp"
 #include "support/scoped_variable.hpp"
 
 using namespace shared_cases;
@@ -165,7 +166,7 @@ TEST_CASE("a member that is stopped in a large reduction ends it by an error") {
   NEEDS_RANKS(2);
   SKIP_UNLESS(size() <= 3, "needs at most 3 ranks, because it waits for a deadline");
   MeshOptions options = routed("*.*:host=shm");
-  options.deadline = Deadline::Duration{1};
+  options.deadline = rankmesh_test::short_deadline();
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
   SKIP_UNLESS(mesh.placement().node_count() == 1, "needs one node, to let a rank continue");
   int stopped = getpid();
@@ -181,6 +182,7 @@ TEST_CASE("a member that is stopped in a large reduction ends it by an error") {
     std::raise(SIGSTOP);
     CHECK_THROWS_AS(work.wait(), TimeoutError);
   } else {
+    CHECK(rankmesh_test::is_stopped_soon(stopped));
     const auto error = thrown_by<TimeoutError>([&] { mesh["tp"].reduce_scatter(values, sums); });
     CHECK(error.missing() == std::vector<Rank>{last()});
     if (rank() == 0) kill(stopped, SIGCONT);

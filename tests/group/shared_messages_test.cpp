@@ -17,6 +17,7 @@
 #include "rankmesh/rankmesh.hpp"
 #include "support/checks.hpp"
 #include "support/mpi_world.hpp"
+#include "support/processes.hpp"
 #include "transport/shm/ring.hpp"
 
 using namespace rankmesh;
@@ -319,6 +320,7 @@ TEST_CASE("a message that does not come ends the receive at the deadline, and na
       // It learns that the other member has given up.
       CHECK_THROWS_AS(mesh["tp"].recv(values, 0), TimeoutError);
     } else if (rank() == 0) {
+      CHECK(rankmesh_test::is_stopped_soon(stopped));
       const auto error =
           thrown_by<TimeoutError>([&] { mesh["tp"].recv(values, RankInGroup{last()}); });
       CHECK_CONTAINS(error.message(), "tp.recv from rank " + std::to_string(last()));

@@ -52,7 +52,7 @@ std::vector<Form> forms() {
 class Vast {
  public:
   static constexpr std::int64_t far = std::int64_t{1} << 31;  // does not fit MPI's int
-  static constexpr std::size_t bytes = static_cast<std::size_t>(far) + 4096;
+  static constexpr std::size_t bytes = static_cast<std::size_t>(far) + (1 << 20);
 
   Vast()
       : memory_{mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
@@ -108,6 +108,34 @@ TEST_CASE("a displacement that MPI cannot carry is refused before the other memb
       CHECK_THROWS_AS(gather((*mesh)["tp"]), PeerError);
     mesh.reset();  // the last member leaves, and the others learn it
     wait_for_all();
+  }
+}
+
+TEST_CASE("shared memory carries a v-form that MPI cannot carry on one member") {
+  NEEDS_RANKS(2);
+  constexpr std::int64_t length = 200'000;  // more than fits into a slot
+  const std::vector<std::int64_t> counts(static_cast<std::size_t>(size()), length);
+  std::vector<std::int64_t> places;
+  for (int k = 0; k < size(); ++k) places.push_back(k == last() ? Vast::far : k * length);
+  for (const Form form : forms()) {
+    CAPTURE(form.is_checked);
+    CAPTURE(form.is_async);
+    CAPTURE(form.has_deadline);
+    MeshOptions options = form.options();
+    options.routes = "*.*:host=shm";
+    Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
+    const Vast vast;
+    std::vector<std::uint8_t> in(length, static_cast<std::uint8_t>(rank() + 1));
+    const Blocks blocks = is_odd() ? Blocks{counts, places} : Blocks{counts};
+    if (form.is_async)
+      mesh["tp"].gather_v_async(in, vast.span(), blocks, last()).wait();
+    else
+      mesh["tp"].gather_v(in, vast.span(), blocks, last());
+    for (int k = 0; is_odd() && k < size(); ++k)
+      for (const std::int64_t at : {std::int64_t{0}, length - 1})
+        CHECK(vast.span()[static_cast<std::size_t>(places[static_cast<std::size_t>(k)] + at)] ==
+              k + 1);
+    mesh.close();
   }
 }
 
@@ -276,6 +304,44 @@ TEST_CASE("a function of the program outlives the operation that a member has gi
   }
 }
 
+// MPI gives the identities of freed communicators to new ones, and with them their messages.
+TEST_CASE("a message with another length than its receiver expects is not received in a new mesh") {
+  NEEDS_RANKS(2);
+  const MeshOptions options = Form{false, false, false}.options();
+  auto& large = *new std::vector<float>(5000, 1.0F);  // which MPI carries; it may still use it
+  {
+    Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
+    const auto differ = [&](GroupCoordinator& tp) {
+      if (rank() == 0) tp.send(large, 1);
+      if (rank() == 1) tp.recv(std::span{large}.first(10), 0);
+      tp.barrier();
+    };
+    CHECK_THROWS_AS(differ(mesh["tp"]), MismatchError);
+    wait_for_all();
+    mesh.close();
+  }
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
+  std::vector<float> values(5000, rank() == 0 ? 2.0F : 0.0F);
+  if (rank() == 0) mesh["tp"].send(values, 1);
+  if (rank() == 1) mesh["tp"].recv(values, 0);
+  if (rank() < 2) CHECK(values == std::vector<float>(5000, 2.0F));
+  mesh.close();
+}
+
+TEST_CASE("close() does not miss a message that a group which has ended early did not send") {
+  NEEDS_RANKS(2);
+  MeshOptions options = Form{false, false, true}.options();
+  options.deadline = rankmesh_test::short_deadline();
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
+  GroupCoordinator& tp = mesh["tp"];
+  wait_for_all();
+  if (rank() != 0) CHECK_THROWS_AS(tp.barrier(), TimeoutError);
+  wait_for_all();
+  const std::vector<float> values(4);
+  if (rank() == 0) CHECK_THROWS_AS(tp.send(values, 1), TimeoutError);
+  CHECK_NOTHROW(mesh.close());
+}
+
 TEST_CASE("check: a message that differs ends the waits for other messages at both ends") {
   NEEDS_RANKS(2);
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", Form{true, false, false}.options()};
@@ -287,6 +353,22 @@ TEST_CASE("check: a message that differs ends the waits for other messages at bo
     std::vector<float> never(4);
     CHECK_THROWS_AS(tp.recv(never, 1, 1), MismatchError);
     CHECK_THROWS_AS(sent.wait(), Error);
+  }
+  if (rank() == 1) CHECK_THROWS_AS(tp.recv(eight, 0, 0), MismatchError);
+  wait_for_all();
+}
+
+TEST_CASE("check: a message that differs ends other operations with the same type of error") {
+  NEEDS_RANKS(2);
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", Form{true, false, false}.options()};
+  GroupCoordinator& tp = mesh["tp"];
+  auto& four = *new std::vector<float>(4);
+  auto& eight = *new std::vector<float>(8);
+  if (rank() == 0) {
+    Work sent = tp.send_async(four, 1, 0);
+    Work never = tp.recv_async(eight, 1, 1);
+    CHECK_THROWS_AS(sent.wait(), MismatchError);
+    CHECK_THROWS_AS(never.wait(), MismatchError);
   }
   if (rank() == 1) CHECK_THROWS_AS(tp.recv(eight, 0, 0), MismatchError);
   wait_for_all();

@@ -84,12 +84,13 @@ TEST_CASE("check: messages keep their order, with tags in any order") {
 
 TEST_CASE("check: a send that meets an all_reduce ends in errors that name both") {
   NEEDS_RANKS(2);
-  Adopted a{checked(std::chrono::seconds{1})};
+  Adopted a{checked(std::chrono::seconds{2})};
   std::vector<float> values(1024);
   std::string message;
+  wait_for_all();
   if (rank() == 0) message = message_of<TimeoutError>([&] { a.group->send(values, 1); });
   if (rank() != 0) {
-    std::this_thread::sleep_for(std::chrono::milliseconds{300});  // rank 0 gives up first
+    std::this_thread::sleep_for(std::chrono::milliseconds{900});  // rank 0 gives up first
     message = message_of<TimeoutError>([&] { a.group->all_reduce(values); });
   }
   if (rank() == 0) {

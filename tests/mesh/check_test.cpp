@@ -13,6 +13,7 @@
 #include "rankmesh/rankmesh.hpp"
 #include "support/checks.hpp"
 #include "support/mpi_world.hpp"
+#include "support/patience.hpp"
 
 using namespace rankmesh;
 using rankmesh_test::Adopted;
@@ -22,6 +23,7 @@ using rankmesh_test::last;
 using rankmesh_test::message_of;
 using rankmesh_test::others;
 using rankmesh_test::rank;
+using rankmesh_test::ScopedPatience;
 using rankmesh_test::short_deadline;
 using rankmesh_test::size;
 using rankmesh_test::the_last;
@@ -170,6 +172,8 @@ TEST_CASE("check: a member that skips the last call is named") {
 
 TEST_CASE("check: a missing member is named") {
   NEEDS_RANKS(2);
+  ScopedPatience patience;
+  patience.wait_for_answers(0.3);  // on two hosts
   Adopted a{checked(short_deadline())};
   wait_for_all();
   if (!is_last()) {
@@ -188,6 +192,8 @@ TEST_CASE("check: a missing member is named") {
 TEST_CASE("check: a member that comes after the others have given up does not wait for ever") {
   NEEDS_RANKS(2);
   static std::vector<int> values(4);  // MPI may still use it after the failure
+  ScopedPatience patience;
+  patience.wait_for_answers(0.3);  // on two hosts
   for (const bool has_function : {false, true}) {
     Adopted a{checked(short_deadline())};
     const auto call = [&] {
@@ -211,7 +217,8 @@ TEST_CASE("check: a function that throws on one member ends the calls of all of 
   NEEDS_RANKS(2);
   static std::vector<int> values(4);  // MPI may still use it after the failure
   for (const int thrower : {1, last()}) {
-    Adopted a{checked(std::chrono::seconds{1})};
+    Adopted a{checked(std::chrono::milliseconds{2500})};
+    wait_for_all();
     const auto sum = [&](int left, int right) {
       if (rank() == thrower) throw std::range_error{"no"};
       return left + right;

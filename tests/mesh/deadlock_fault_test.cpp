@@ -3,6 +3,7 @@
 // deadline. Programs that are only slow do not.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -14,11 +15,13 @@
 #include "rankmesh/rankmesh.hpp"
 #include "support/checks.hpp"
 #include "support/mpi_world.hpp"
+#include "support/patience.hpp"
 #include "support/watchdog.hpp"
 
 using namespace rankmesh;
 using rankmesh_test::last;
 using rankmesh_test::rank;
+using rankmesh_test::ScopedPatience;
 using rankmesh_test::size;
 using rankmesh_test::wait_for_all;
 using rankmesh_test::Watchdog;
@@ -45,6 +48,18 @@ void check_deadlock(const std::vector<std::string>& parts, const std::function<v
   wait_for_all();
 }
 
+// Checks that a rank has all parts in its hint. The others may have left their waits before it has
+// read their records, so a rank without a core for a moment knows less.
+void check_some_hint(const std::string& hint, const std::vector<std::string>& parts) {
+  CAPTURE(hint);
+  const auto is_there = [&](const std::string& part) {
+    return rankmesh_test::has_part(hint, part);
+  };
+  int has_all = std::ranges::all_of(parts, is_there) ? 1 : 0;
+  MPI_Allreduce(MPI_IN_PLACE, &has_all, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+  CHECK(has_all == 1);
+}
+
 // Meshes are kept, because their groups are broken.
 Mesh& kept_mesh(const char* text) {
   static auto* const meshes = new std::vector<std::unique_ptr<Mesh>>;
@@ -55,6 +70,8 @@ Mesh& kept_mesh(const char* text) {
 
 TEST_CASE("two groups in different orders") {
   SKIP_UNLESS(size() == 4, "needs 4 ranks");
+  ScopedPatience patience;
+  patience->diagnosis = Deadline::Duration{5};
   for (const std::size_t count : {4, 100'000}) {  // in shared memory, and over MPI
     CAPTURE(count);
     Mesh& mesh = kept_mesh("dp=auto,tp=2");
@@ -70,13 +87,16 @@ TEST_CASE("two groups in different orders") {
           if (!is_tp_first) mesh["tp"].all_reduce(a);
         },
         &hint);
-    CHECK_CONTAINS(hint, "diagnosis of this node: The ranks call these groups in different orders");
-    CHECK_CONTAINS(hint, "called tp.all_reduce, call");
+    check_some_hint(hint,
+                    {"diagnosis of this node: The ranks call these groups in different orders",
+                     "called tp.all_reduce, call"});
   }
 }
 
 TEST_CASE("two groups without names have different ones") {
   SKIP_UNLESS(size() == 2, "needs 2 ranks");
+  ScopedPatience patience;
+  patience->diagnosis = Deadline::Duration{5};
   Mesh& mesh = kept_mesh("dp=auto");
   const auto in_order = [&](GroupCoordinator& first, GroupCoordinator& second) {
     (rank() == 0 ? first : second).barrier();
@@ -94,8 +114,8 @@ TEST_CASE("two groups without names have different ones") {
   check_deadlock(
       {"group(0-1).barrier(), call 2", "group(1,0).barrier(), call 1"},
       [&] { in_order(*up, *down); }, &hint);
-  CHECK_CONTAINS(hint, "After group(0-1).barrier, call 1, rank ");
-  CHECK_CONTAINS(hint, " called group(1,0).barrier, call 1");
+  check_some_hint(
+      hint, {"After group(0-1).barrier, call 1, rank ", " called group(1,0).barrier, call 1"});
 }
 
 TEST_CASE("two meshes in different orders") {

@@ -2,10 +2,10 @@
 // Ranks that differ, fail, are late or are missing. Every wait here ends by a deadline of the test.
 #include <doctest/doctest.h>
 
-#include <algorithm>
 #include <chrono>
 #include <deque>
 #include <numeric>
+#include <optional>
 #include <string_view>
 #include <thread>
 
@@ -15,6 +15,7 @@
 #include "rankmesh/rankmesh.hpp"
 #include "support/checks.hpp"
 #include "support/mpi_world.hpp"
+#include "support/patience.hpp"
 #include "support/watchdog.hpp"
 
 using namespace rankmesh;
@@ -30,9 +31,11 @@ using rankmesh_test::Watchdog;
 
 namespace {
 
-MeshOptions short_timeout() {
+// For tests of the opening, of new_group and of close. The timeout also ends each step of the
+// opening, in which a busy machine may let a rank come late.
+MeshOptions short_timeout(Deadline::Duration timeout = Deadline::Duration{1.5}) {
   MeshOptions options;
-  options.timeout = std::max(Deadline::Duration{0.5}, short_deadline());
+  options.timeout = timeout;
   return options;
 }
 
@@ -95,6 +98,9 @@ TEST_CASE("a rank that comes late is waited for") {
 
 TEST_CASE("a rank that never comes is named, with its coordinates") {
   const MPI_Comm world = spare_world();
+  rankmesh_test::ScopedPatience patience;
+  patience.wait_for_answers(0.3);
+  wait_for_all();
   if (rank() != last()) {
     const auto error = thrown_by<TimeoutError>([&] {
       (void)Mesh{world, "tp=auto", short_timeout()};
@@ -102,7 +108,9 @@ TEST_CASE("a rank that never comes is named, with its coordinates") {
     CHECK(error.missing() == std::vector<Rank>{last()});
     const std::string name = std::to_string(last());
     CHECK_CONTAINS(error.message(), "rank " + name + " (tp=" + name + ") is silent");
-    CHECK_CONTAINS(error.message(), fmt::format("within {} s", short_timeout().timeout->count()));
+    // A rank that comes late learns that another one has given up.
+    if (!has_part(error.message(), " gave up "))
+      CHECK_CONTAINS(error.message(), fmt::format("within {} s", short_timeout().timeout->count()));
   }
   wait_for_all();
 }
@@ -157,16 +165,20 @@ TEST_CASE("a member that does not close a dynamic group is named by the others")
   wait_for_all();
 }
 
-TEST_CASE("a rank that comes after the others have given up does not hang") {
+TEST_CASE("a rank that comes after the others have given up does not hang; a later attempt works") {
   const MPI_Comm world = spare_world();
   if (rank() == last()) wait_for_all();  // until the others have given up
-  CHECK_THROWS_AS((Mesh{world, "tp=auto", short_timeout()}), TimeoutError);
+  CHECK_THROWS_AS((Mesh{world, "tp=auto", short_timeout(Deadline::Duration{0.5})}), TimeoutError);
   if (rank() != last()) wait_for_all();
   wait_for_all();
+  // What the ranks have told each other in the first attempt may still be on its way.
+  Mesh mesh{world, "tp=auto"};
+  CHECK(mesh["tp"].size() == size());
+  mesh.close();
 }
 
 TEST_CASE("a dynamic group of the same ranks as a name is not mistaken for it") {
-  MeshOptions options = short_timeout();
+  MeshOptions options;
   options.deadline = Deadline::Duration{5};
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
   std::vector<Rank> everyone;
@@ -185,7 +197,7 @@ TEST_CASE("a dynamic group of the same ranks as a name is not mistaken for it") 
 }
 
 TEST_CASE("one invalid list in a batch: no group is created on any rank") {
-  Mesh mesh{MPI_COMM_WORLD, "tp=auto", short_timeout()};
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
   const std::vector<std::vector<Rank>> batch{{0, last()}, {rank(), size()}};
   CHECK_THROWS_AS((void)mesh.new_groups(batch), UsageError);
   mesh.close();
@@ -206,7 +218,7 @@ TEST_CASE(
 }
 
 TEST_CASE("a collective that one member leaves out ends for all others with one message") {
-  MeshOptions options = short_timeout();
+  MeshOptions options;
   options.deadline = short_deadline();
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
   std::vector<double> values(1000, 1.0);
@@ -224,8 +236,8 @@ TEST_CASE("a collective that one member leaves out ends for all others with one 
 }
 
 TEST_CASE("a rank that stays away from a step of expert dispatch is named, whichever step it is") {
-  MeshOptions options = short_timeout();
-  options.deadline = Deadline::Duration{1};
+  MeshOptions options;
+  options.deadline = short_deadline();
   for (const std::string_view missed : {"route", "dispatch", "combine"}) {
     CAPTURE(missed);
     Mesh mesh{MPI_COMM_WORLD, "ep=auto", options};
@@ -262,7 +274,7 @@ TEST_CASE("a rank that stays away from a step of expert dispatch is named, which
 }
 
 TEST_CASE("a message that is not sent, a broadcast whose root is missing: the deadline ends both") {
-  MeshOptions options = short_timeout();
+  MeshOptions options;
   options.deadline = short_deadline();
   static std::vector<std::vector<double>> leaked;  // MPI may use it until the process ends
   for (const bool is_message : {true, false}) {
@@ -283,7 +295,7 @@ TEST_CASE("a message that is not sent, a broadcast whose root is missing: the de
 }
 
 TEST_CASE("an exception on one rank does not block it, and the others get an error") {
-  Mesh mesh{MPI_COMM_WORLD, "tp=auto", short_timeout()};
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
   if (rank() == last()) {
     try {
       const Mesh inner = std::move(mesh);
@@ -299,15 +311,34 @@ TEST_CASE("an exception on one rank does not block it, and the others get an err
   wait_for_all();
 }
 
+TEST_CASE("close() does not wait for a rank that has destroyed the mesh without close()") {
+  NEEDS_RANKS(2);
+  MeshOptions options;
+  options.timeout = Deadline::Duration{30};
+  std::optional<Mesh> mesh{std::in_place, MPI_COMM_WORLD, "tp=auto", options};
+  if (rank() == last()) {
+    mesh.reset();
+  } else {
+    const std::string message = thrown_by<PeerError>([&] { mesh->close(); }).message();
+    CHECK_CONTAINS(message,
+                   fmt::format("rank {0} (tp={0}) has destroyed the mesh without close()", last()));
+    CHECK(mesh->is_closed());
+  }
+  wait_for_all();
+}
+
 TEST_CASE("the timeout of a family ends the waits for its operations") {
   MeshOptions options;
   options.names["tp"].timeout = 1;
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
   static std::vector<std::vector<int>> leaked;  // MPI may use it until the process ends
   auto& value = leaked.emplace_back(1, 1);
+  wait_for_all();
   if (rank() != last()) {
     Work work = mesh["tp"].all_reduce_async(value);
-    CHECK_THROWS_WITH_AS(work.wait(), doctest::Contains("1 s"), TimeoutError);
+    const auto error = thrown_by<TimeoutError>([&] { work.wait(); });
+    // A rank that comes late learns that another one has given up.
+    if (!has_part(error.message(), " gave up ")) CHECK_CONTAINS(error.message(), "within 1 s");
   }
   wait_for_all();
 }
@@ -320,9 +351,11 @@ TEST_CASE("duplicates have the timeout of their family") {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
   static std::vector<std::vector<int>> used_by_mpi;  // MPI may use it until the process ends
   auto& value = used_by_mpi.emplace_back(1, 1);
+  wait_for_all();
   if (rank() != last()) {
     Work work = mesh.duplicate("tp", "side").all_reduce_async(value);
-    CHECK_THROWS_WITH_AS(work.wait(), doctest::Contains("within 1 s"), TimeoutError);
+    const auto error = thrown_by<TimeoutError>([&] { work.wait(); });
+    if (!has_part(error.message(), " gave up ")) CHECK_CONTAINS(error.message(), "within 1 s");
   }
   wait_for_all();
 }
@@ -330,7 +363,9 @@ TEST_CASE("duplicates have the timeout of their family") {
 TEST_CASE(
     "an asynchronous operation that one member does not issue: the others get an error, and the "
     "group is broken") {
-  Mesh mesh{MPI_COMM_WORLD, "tp=auto", short_timeout()};
+  MeshOptions options;
+  options.names["tp"].timeout = size() > 2 ? 2 : 1;
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
   auto& tp = mesh["tp"];
   static std::vector<std::vector<int>> leaked;  // MPI may use it until the process ends
   auto& value = leaked.emplace_back(1, 1);

@@ -14,6 +14,7 @@
 #include "rankmesh/rankmesh.hpp"
 #include "support/checks.hpp"
 #include "support/mpi_world.hpp"
+#include "support/patience.hpp"
 #include "support/watchdog.hpp"
 
 using namespace rankmesh;
@@ -48,11 +49,26 @@ void sleep(int milliseconds) {
   std::this_thread::sleep_for(std::chrono::milliseconds{milliseconds});
 }
 
+// Lets a conflict last long enough to be known to all ranks of a busy machine, so that its text
+// lists all of them and comes from the lowest one, before a look finds that they wait in a circle.
+class LongConflicts {
+ public:
+  LongConflicts() {
+    patience_->conflict_of_lowest = Deadline::Duration{1};
+    patience_->conflict_of_others = Deadline::Duration{4};
+    patience_->check = Deadline::Duration{10};
+  }
+
+ private:
+  rankmesh_test::ScopedPatience patience_;
+};
+
 }  // namespace
 
 TEST_CASE("a rank that lists other members: all members get one text, and a later attempt works") {
   NEEDS_RANKS(2);
   const Watchdog watchdog{50, "new_group with different lists"};
+  const LongConflicts patience;
   Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
   const std::vector<Rank> everybody = first_ranks(size());
   const std::vector<Rank> other =
@@ -60,6 +76,7 @@ TEST_CASE("a rank that lists other members: all members get one text, and a late
   for (int round = 0; round < 3; ++round) {
     CAPTURE(round);
     const bool is_odd = rank() == last();
+    wait_for_all();
     const std::string text = text_of(mesh, is_odd ? other : everybody, round == 1 ? "pool" : "");
     CHECK(is_same_as_on_first(text));
     const std::string name = round == 1 ? " named 'pool'" : "";
@@ -77,8 +94,10 @@ TEST_CASE("a rank that lists other members: all members get one text, and a late
 TEST_CASE("pairs of groups in another order") {
   NEEDS_RANKS(3);
   const Watchdog watchdog{50, "groups in different orders"};
+  const LongConflicts patience;
   Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
   const std::vector<Rank> left{0, 1, 2}, right{0, 1};
+  wait_for_all();
   // Rank 2 is a member of one list only, and has to learn it from the others.
   if (rank() < 2) {
     const std::string text = text_of(mesh, rank() == 0 ? left : right);

@@ -4,7 +4,6 @@
 
 #include <chrono>
 #include <span>
-#include <thread>
 #include <vector>
 
 #include "rankmesh/rankmesh.hpp"
@@ -68,14 +67,16 @@ TEST_CASE("a wait_any that times out ends no wait_any of other members") {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", MeshOptions{.check = false}};
   auto& tp = mesh["tp"];
   std::vector<int> values(1 << 16, 1);
+  int has_timed_out = 1;
   if (rankmesh_test::rank() == size() - 1)
-    std::this_thread::sleep_for(std::chrono::milliseconds{1000});
+    MPI_Recv(&has_timed_out, 1, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   std::vector<Work> works(1);
   works[0] = tp.all_reduce_async(std::span{values});
   if (rankmesh_test::rank() == 0) {
     const auto error =
         thrown_by<TimeoutError>([&] { (void)wait_any(works, Deadline::Duration{0.3}); });
     CHECK_CONTAINS(error.message(), "tp.all_reduce");
+    MPI_Send(&has_timed_out, 1, MPI_INT, size() - 1, 0, MPI_COMM_WORLD);
   }
   CHECK(wait_any(works, std::chrono::seconds{20}) == std::size_t{0});
   CHECK(values[0] == size());

@@ -16,19 +16,24 @@ using namespace rankmesh;
 using rankmesh::exchange::Redistribution;
 using rankmesh_test::last;
 using rankmesh_test::rank;
-using rankmesh_test::short_deadline;
 using rankmesh_test::size;
 using rankmesh_test::thrown_by;
 using rankmesh_test::wait_for_all;
 
 namespace {
 
+// The timeout of the mesh would also end its opening, in which a busy machine may let a rank come
+// late.
+MeshOptions short_transfers() {
+  MeshOptions options;
+  options.names["tp"].timeout = size() > 2 ? 2 : 1;
+  return options;
+}
+
 // Starts a transfer on all ranks but the last one. @param late  A rank that starts it when the
 // others have given up.
 void fails_without_the_last(int late) {
-  MeshOptions options;
-  options.timeout = short_deadline();
-  Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", short_transfers()};
   const auto from = TensorPlacement::parse(fmt::format("[1000,64] f32 @ tp={} : (tp, _)", size()));
   const auto to = TensorPlacement::parse(fmt::format("[1000,64] f32 @ tp={} : (_, tp)", size()));
   Redistribution move{mesh["tp"], plan_transfer(from, to), {.memory = 4096}};
@@ -49,7 +54,8 @@ void fails_without_the_last(int late) {
     CHECK(error.missing() == missing);
     CHECK_CONTAINS(error.message(), "tp.redistribution 0, transfer 0");
     CHECK(in == std::vector<float>(in.size(), 1.0F));
-    CHECK_THROWS_AS((void)move.start(in, out), Error);
+    CHECK_THROWS_WITH_AS((void)move.start(in, out), doctest::Contains("the group is broken"),
+                         ClosedError);
   }
   if (rank() != late) wait_for_all();
   // MPI may still use the memory.
@@ -72,8 +78,7 @@ TEST_CASE("a rank that starts a transfer after the others have given up learns w
 
 TEST_CASE("a rank that has done its part and goes on is not named") {
   NEEDS_RANKS(4);
-  MeshOptions options;
-  options.timeout = short_deadline();
+  MeshOptions options = short_transfers();
   options.check = false;  // a comparison waits for both ends of a message
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
   // Each rank sends all of its elements to its successor.
@@ -102,8 +107,7 @@ TEST_CASE("a rank that has done its part and goes on is not named") {
 
 TEST_CASE("what is read of a rank that has given up is not used") {
   NEEDS_RANKS(2);
-  MeshOptions options;
-  options.timeout = short_deadline();
+  MeshOptions options = short_transfers();
   options.check = false;  // a comparison would find the missing rank before anything is read
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
   // The first rank sends everything to the last one.

@@ -126,7 +126,7 @@ int main(int argc, char** argv) {
     int size = 0;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    if (rank == size - 1) std::this_thread::sleep_for(std::chrono::milliseconds{1800});
+    if (rank == size - 1) std::this_thread::sleep_for(std::chrono::milliseconds{2600});
   }
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
   mesh["tp"].barrier();
@@ -148,7 +148,7 @@ int main(int argc, char** argv) {
   if (mode == "killed sending much") end_before_messages(mesh, is_last, false, 100'000);
   if (mode == "killed receiving") end_before_messages(mesh, is_last, true, 1000);
   if (mode == "killed receiving much") end_before_messages(mesh, is_last, true, 100'000);
-  if (is_last) std::this_thread::sleep_for(std::chrono::seconds{2});
+  if (is_last) std::this_thread::sleep_for(std::chrono::seconds{3});
   if (!is_last) {
     const auto begin = std::chrono::steady_clock::now();
     try {

@@ -8,6 +8,7 @@
 #include <csignal>
 #include <exception>
 #include <filesystem>
+#include <limits>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -18,18 +19,23 @@
 #include "support/checks.hpp"
 #include "support/messages.hpp"
 #include "support/mpi_world.hpp"
+#include "support/patience.hpp"
+#include "support/processes.hpp"
 #include "support/scoped_variable.hpp"
 
 using namespace rankmesh;
 using rankmesh_test::barrier_in_vain;
 using rankmesh_test::busy_machine;
 using rankmesh_test::Clock;
+using rankmesh_test::has_part;
 using rankmesh_test::last;
 using rankmesh_test::Messages;
 using rankmesh_test::name_of;
 using rankmesh_test::polling;
 using rankmesh_test::rank;
+using rankmesh_test::ScopedPatience;
 using rankmesh_test::seconds_since;
+using rankmesh_test::short_deadline;
 using rankmesh_test::size;
 using rankmesh_test::wait_for_all;
 
@@ -37,24 +43,34 @@ TEST_CASE("a rank outside rankmesh is named half a second after the deadline at 
   NEEDS_RANKS(2);
   for (const char* transport : {"mpi", "shm"}) {
     CAPTURE(transport);
-    Mesh mesh{MPI_COMM_WORLD, "tp=auto", polling(transport, 0.6)};
+    const double deadline = short_deadline().count();
+    Mesh mesh{MPI_COMM_WORLD, "tp=auto", polling(transport, deadline)};
+    // All throw what the first one finds at its deadline, also those that came later.
+    double waited_since_first = std::numeric_limits<double>::max();
+    double first_begin = std::numeric_limits<double>::max();
     wait_for_all();
     if (rank() != last()) {
       const auto begin = Clock::now();
+      first_begin = std::chrono::duration<double>{begin.time_since_epoch()}.count();
       const TimeoutError error = barrier_in_vain(mesh);
-      CHECK(seconds_since(begin) >= 0.5);
-      CHECK(seconds_since(begin) <= 1.1 + busy_machine);
+      waited_since_first = seconds_since({});
+      CHECK(seconds_since(begin) <= deadline + 0.5 + busy_machine);
       CHECK(error.missing() == std::vector<Rank>{last()});
       CHECK_CONTAINS(error.message(),
                      name_of(last()) + " is not in rankmesh: computing or blocked elsewhere");
     }
     wait_for_all();
+    MPI_Allreduce(MPI_IN_PLACE, &first_begin, 1, MPI_DOUBLE, MPI_MIN, MPI_COMM_WORLD);
+    waited_since_first -= first_begin;
+    CHECK(waited_since_first >= deadline);
   }
 }
 
 TEST_CASE("the first timeout says what the records of the node say") {
   NEEDS_RANKS(2);
-  Mesh mesh{MPI_COMM_WORLD, "tp=auto", polling("shm", 0.6)};
+  ScopedPatience patience;
+  patience->diagnosis = Deadline::Duration{5};  // to read all records, however busy the machine is
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", polling("shm", short_deadline().count())};
   mesh["tp"].barrier();
   if (rank() == last()) mesh.mark("step 9");
   wait_for_all();
@@ -98,7 +114,7 @@ TEST_CASE("an error names the folder of the records, and says nothing of meshes 
 
 TEST_CASE("a rank that a signal has stopped is named as stopped") {
   NEEDS_RANKS(2);
-  Mesh mesh{MPI_COMM_WORLD, "tp=auto", polling("mpi", 0.6)};
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", polling("mpi", short_deadline().count())};
   int stopped = getpid();
   MPI_Bcast(&stopped, 1, MPI_INT, last(), MPI_COMM_WORLD);
   MPI_Comm others = MPI_COMM_NULL;
@@ -106,6 +122,8 @@ TEST_CASE("a rank that a signal has stopped is named as stopped") {
   if (rank() == last()) {
     std::raise(SIGSTOP);
   } else {
+    CHECK(rankmesh_test::is_stopped_soon(stopped));
+    MPI_Barrier(others);
     const TimeoutError error = barrier_in_vain(mesh);
     MPI_Barrier(others);  // until all have seen the rank stopped
     CHECK_CONTAINS(error.message(), name_of(last()) + " is stopped");
@@ -125,17 +143,22 @@ TEST_CASE("a rank that a signal has stopped is named as stopped") {
 
 TEST_CASE("a rank that waits in another mesh is named with what it waits for there") {
   NEEDS_RANKS(2);
-  Mesh mesh{MPI_COMM_WORLD, "tp=auto", polling("mpi", 1)};
-  Mesh other{MPI_COMM_WORLD, "dp=auto", polling("mpi", 2.5)};
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", polling("mpi", 1.5)};
+  Mesh other{MPI_COMM_WORLD, "dp=auto", polling("mpi", 30)};
+  MPI_Comm others = MPI_COMM_NULL;
+  MPI_Comm_split(MPI_COMM_WORLD, rank() == last() ? 1 : 0, rank(), &others);
   wait_for_all();
   // The second mesh uses MPI with a member that has not come, so that there is no circle.
+  std::vector<int> value(1);
   if (rank() != last()) {
     CHECK_CONTAINS(barrier_in_vain(mesh).message(), name_of(last()) + " waits in dp.recv");
+    MPI_Barrier(others);  // until all have seen where the rank waits
+    if (rank() == 0) other["dp"].send(value, last());
   } else {
-    std::vector<int> value(1);
-    CHECK_THROWS_AS(other["dp"].recv(value, 0), TimeoutError);
+    CHECK_NOTHROW(other["dp"].recv(value, 0));
   }
-  wait_for_all();
+  MPI_Comm_free(&others);
+  other.close();
 }
 
 TEST_CASE("an exception on one rank ends the waits of the others at once, with its reason") {
@@ -239,22 +262,22 @@ TEST_CASE("a stall is reported once, and again at doubled intervals, with who is
   NEEDS_RANKS(2);
   Messages messages;
   MeshOptions options = polling("mpi", 30);
-  options.stall = Deadline::Duration{0.4};
+  options.stall = Deadline::Duration{0.8};
   options.log = messages.sink();
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
   wait_for_all();
-  if (rank() == last()) std::this_thread::sleep_for(std::chrono::milliseconds{1400});
+  if (rank() == last()) std::this_thread::sleep_for(std::chrono::milliseconds{3000});
   const auto begin = Clock::now();
-  mesh["tp"].barrier();  // reports after 0.4 and 0.8 s, and again after 1.6 s, 3.2 s, ...
-  if (rank() != last()) {
-    const std::size_t reports = messages.count(name_of(rank()) + " has waited for");
-    const double seconds = seconds_since(begin);
-    CHECK(reports >= 2);
-    CHECK(0.4 * static_cast<double>(1 << (reports - 1)) <= seconds);
-    CHECK(messages.count("in tp.barrier") == reports);
-    CHECK(messages.count(name_of(last()) + " is not in rankmesh") == reports);
-  } else {
-    CHECK(messages.count("has waited") == 0);
+  mesh["tp"].barrier();  // reports after 0.8 and 1.6 s, and again after 3.2 s, ...
+  const double seconds = seconds_since(begin);
+  // On a busy machine the opening of the mesh may be reported too.
+  std::vector<std::string> reports = messages.texts();
+  std::erase_if(reports, [](const auto& text) { return !has_part(text, " in tp.barrier"); });
+  if (rank() != last()) CHECK(reports.size() >= 2);
+  if (!reports.empty()) CHECK(0.8 * static_cast<double>(1 << (reports.size() - 1)) <= seconds);
+  for (const std::string& report : reports) {
+    CHECK_CONTAINS(report, name_of(rank()) + " has waited for");
+    if (rank() != last()) CHECK_CONTAINS(report, name_of(last()) + " is not in rankmesh");
   }
   mesh.close();
 }
@@ -267,7 +290,8 @@ TEST_CASE("a stall of a subgroup also says what the other ranks of the node do")
   options.log = messages.sink();
   Mesh mesh{MPI_COMM_WORLD, "dp=2,tp=2", options};
   wait_for_all();
-  if (rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds{700});
+  // Rank 0 reports several times, and once the other two have come to close().
+  if (rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds{2000});
   if (rank() < 2) mesh["tp"].barrier();
   if (rank() == 0) CHECK(messages.count("others on this node: ranks 2 (dp=1,tp=0), 3") >= 1);
   mesh.close();
@@ -275,16 +299,17 @@ TEST_CASE("a stall of a subgroup also says what the other ranks of the node do")
 
 TEST_CASE("a mesh leaves no message in the program's communicator, however late a rank opens it") {
   NEEDS_RANKS(2);
+  ScopedPatience patience;
   MeshOptions options;
-  SUBCASE("after a report of a stall") {
-    options.timeout = Deadline::Duration{2};
-    options.stall = Deadline::Duration{0.2};
+  options.timeout = Deadline::Duration{3};
+  SUBCASE("after a report of a stall") { options.stall = Deadline::Duration{0.2}; }
+  SUBCASE("after the questions before the deadline") {
+    patience->before_deadline = Deadline::Duration{1.5};
   }
-  SUBCASE("shortly before the deadline") { options.timeout = Deadline::Duration{1.5}; }
   Messages messages;
   options.log = messages.sink();
   wait_for_all();
-  if (rank() == last()) std::this_thread::sleep_for(std::chrono::milliseconds{1250});
+  if (rank() == last()) std::this_thread::sleep_for(std::chrono::milliseconds{1700});
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
   const auto begin = Clock::now();
   int messages_left = 0;

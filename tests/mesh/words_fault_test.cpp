@@ -12,6 +12,7 @@
 #include "rankmesh/rankmesh.hpp"
 #include "support/checks.hpp"
 #include "support/mpi_world.hpp"
+#include "support/patience.hpp"
 #include "support/watchdog.hpp"
 
 using namespace rankmesh;
@@ -36,7 +37,7 @@ TEST_CASE("the hint of a TimeoutError names the setting that ended the wait") {
       MeshOptions options;
       options.routes = std::string{"*.*:host="} + transport;
       if (has_deadline) options.deadline = Deadline::Duration{0.3};
-      options.timeout = Deadline::Duration{has_deadline ? 60 : 0.5};
+      if (!has_deadline) options.names["tp"].timeout = 1;  // that of the mesh also ends its opening
       Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
       if (rank() != last()) {
         const auto error = thrown_by<TimeoutError>([&] {
@@ -108,12 +109,19 @@ TEST_CASE("an error that progress() finds is thrown by the wait for the operatio
 TEST_CASE("a rank that differs is listed before a rank that has not come yet") {
   NEEDS_RANKS(3);
   const Watchdog watchdog{50, "a late rank"};
+  // The rank that finds the difference waits so long for the other calls, and the others wait for
+  // its text.
+  rankmesh_test::ScopedPatience patience;
+  patience->calls = Deadline::Duration{1.5};
+  patience->finding = Deadline::Duration{20};
   Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
   std::vector<float> values(rank() == last() ? 3 : 4);
-  if (rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds{700});
+  wait_for_all();
+  if (rank() == 1) wait_for_all();  // until the others have the error
   const auto error = thrown_by<MismatchError>([&] { mesh["tp"].all_reduce(values); });
   CHECK(error.message().starts_with(tp_rank(last())));
   CHECK_CONTAINS(error.message(), "; " + tp_rank(1) + ": it has not made call 1 of tp yet");
+  if (rank() != 1) wait_for_all();
   wait_for_all();
 }
 
@@ -151,6 +159,7 @@ TEST_CASE("a wait in a control queue is seen, and ends if its peer has left") {
     Mesh mesh{MPI_COMM_WORLD, "tp=auto | dp=auto"};
     exchange::ControlQueue queue{mesh["tp"], 0, {.slots = 2}};
     const exchange::Bytes message(8);
+    wait_for_all();
     const auto write = [&] {
       for (int i = 0; i < 5; ++i) queue.write(message);
     };
@@ -158,11 +167,11 @@ TEST_CASE("a wait in a control queue is seen, and ends if its peer has left") {
       std::this_thread::sleep_for(std::chrono::milliseconds{300});
       if (rank() == last() && !writer_leaves)
         CHECK_CONTAINS(thrown_by<TimeoutError>([&] {
-                         mesh["dp"].barrier_async().wait(std::chrono::milliseconds{300});
+                         mesh["dp"].barrier_async().wait(std::chrono::milliseconds{1000});
                        }).message(),
                        "waits in write of message 2 of the control queue of 'tp'");
       else
-        std::this_thread::sleep_for(std::chrono::milliseconds{700});
+        std::this_thread::sleep_for(std::chrono::milliseconds{writer_leaves ? 700 : 1500});
       try {
         const Mesh inner = std::move(mesh);
         throw std::runtime_error{"user code fails"};

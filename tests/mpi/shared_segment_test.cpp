@@ -11,12 +11,16 @@
 #include "base/detail/log.hpp"
 #include "support/checks.hpp"
 #include "support/mpi_world.hpp"
+#include "support/patience.hpp"
 #include "transport/detail/node_segments.hpp"
 #include "wait/detail/control_plane.hpp"
 
 using namespace rankmesh;
 using rankmesh_test::rank;
+using rankmesh_test::ScopedPatience;
+using rankmesh_test::short_deadline;
 using rankmesh_test::size;
+using rankmesh_test::wait_for_all;
 
 namespace {
 
@@ -24,7 +28,10 @@ struct SegmentWorld {
   mpi::Communicator own = mpi::duplicate(mpi::CommunicatorView{MPI_COMM_WORLD});
 
   SharedSegment make(std::size_t bytes, SharedSegment::Backing backing, double seconds = 60) {
-    detail::ControlPlane control{own.view(), RankNames{}, Deadline::Duration{seconds},
+    detail::ControlPlane control{own.view(),
+                                 0,
+                                 RankNames{},
+                                 Deadline::Duration{seconds},
                                  Deadline::Duration{60},
                                  std::make_shared<const detail::Log>(LogSink{}, LogChoice::off)};
     detail::NodeSegment made = std::move(
@@ -83,15 +90,19 @@ TEST_CASE("more memory than there is fails on every member") {
 TEST_CASE("a member that does not come is named, and no name is left") {
   NEEDS_RANKS(2);
   SegmentWorld world;
+  ScopedPatience patience;
+  patience.wait_for_answers(0.3);
+  wait_for_all();
   if (rank() != size() - 1) {
     try {
-      (void)world.make(64, SharedSegment::Backing::named, 0.5);
+      (void)world.make(64, SharedSegment::Backing::named, short_deadline().count());
       CHECK(false);
     } catch (const TimeoutError& error) {
       REQUIRE(error.missing().size() == 1);
       CHECK(error.missing()[0] == Rank{size() - 1});
     }
   }
+  wait_for_all();
   CHECK(names_in_dev_shm() == 0);
   // The late member finds that nobody waits any more.
   if (rank() == size() - 1)

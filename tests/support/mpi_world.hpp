@@ -2,7 +2,6 @@
 // The job of a multi-rank test.
 #pragma once
 
-#include <algorithm>
 #include <string>
 
 #include "rankmesh/base/deadline.hpp"
@@ -22,12 +21,12 @@ bool is_same_as_on_first(const std::string& text);
 /// Returns the rank that misbehaves in tests that need one.
 inline int last() { return size() - 1; }
 
-/// A deadline for a wait that must end by it. The more ranks, the longer: on a busy machine the
-/// members that do come must come in time, so that only the one that stays away is named. For the
-/// same reason, let the ranks meet in wait_for_all() or in a collective just before the wait. More
-/// than four ranks have fewer cores than others that run beside them.
+/// A deadline for a wait that must end by it. With more than two ranks it is longer: a busy machine
+/// stops a rank for a second now and then, and the members that do come must come in time, so that
+/// only the one that stays away is named. For the same reason, let the ranks meet in wait_for_all()
+/// or in a collective just before the wait.
 inline rankmesh::Deadline::Duration short_deadline() {
-  return rankmesh::Deadline::Duration{0.3 + 0.1 * size() + 0.1 * std::max(0, size() - 4)};
+  return rankmesh::Deadline::Duration{size() > 2 ? 1.5 : 1.0};
 }
 
 }  // namespace rankmesh_test

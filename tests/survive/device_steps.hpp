@@ -48,6 +48,31 @@ inline void break_device() {
   reinterpret_cast<void (*)(int)>(::dlsym(RTLD_DEFAULT, "fake_cuda_fault"))(illegal_address);
 }
 
+/// Captures a stream that waits for the default stream, as long as the object exists.
+class CapturedStream {
+ public:
+  CapturedStream() {
+    constexpr int relaxed = 2;
+    require(function<int(void**)>("cudaStreamCreate")(&stream_) == 0, "a stream is created");
+    require(function<int(void*, int)>("cudaStreamBeginCapture")(stream_, relaxed) == 0,
+            "the stream is captured");
+  }
+  ~CapturedStream() {
+    void* graph = nullptr;
+    require(function<int(void*, void**)>("cudaStreamEndCapture")(stream_, &graph) == 0,
+            "the capture is intact");
+  }
+  CapturedStream(const CapturedStream&) = delete;
+  CapturedStream& operator=(const CapturedStream&) = delete;
+
+ private:
+  template <class Function>
+  static Function* function(const char* name) {
+    return reinterpret_cast<Function*>(::dlsym(RTLD_DEFAULT, name));
+  }
+  void* stream_ = nullptr;
+};
+
 /// Sums in device memory over `dp`. After a loss, NCCL ends the operation with wrong elements, so
 /// each kind of step ends with a call that throws then.
 inline void device_step(rankmesh::Mesh& mesh, const std::string& kind) {

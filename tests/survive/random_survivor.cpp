@@ -60,11 +60,14 @@ std::vector<std::string> split(const std::string& text, char separator) {
   return parts;
 }
 
-// Continues this process after 0.3 to 2 s: before or after it is excluded.
+// A busy machine stops a living rank for a second now and then.
+constexpr Deadline::Duration exclude_after{4};
+
+// Continues this process after 0.3 to 8 s: before or after it is excluded.
 void continue_later(std::chrono::microseconds wait) {
   const std::string command =
       fmt::format("(sleep {}; kill -CONT {}) >/dev/null 2>&1 &",
-                  0.3 + static_cast<double>(wait.count() % 1700) / 1000, ::getpid());
+                  0.3 + static_cast<double>(wait.count() % 1700) * 0.0045, ::getpid());
   if (std::system(command.c_str()) != 0) std::_Exit(4);
 }
 
@@ -345,7 +348,7 @@ int main(int argc, char** argv) {
           arguments.survival.silence = Deadline::Duration{std::atof(silence)};
         for (int i = 6; i < argc; ++i) {
           const auto parts = split(argv[i], ':');
-          if (parts.at(1) == "stop") arguments.survival.exclude_after = Deadline::Duration{1};
+          if (parts.at(1) == "stop") arguments.survival.exclude_after = exclude_after;
           if (std::stoi(parts.at(0)) == self)
             arguments.death = {parts.at(1), parts.at(2), std::stoll(parts.at(3)),
                                std::chrono::microseconds{std::stoll(parts.at(4))}};

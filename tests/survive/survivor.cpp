@@ -260,6 +260,7 @@ int run(const Arguments& arguments) {
   exchange::KeptTensors kept;
   int losses = 0;
   bool is_lost = false;
+  std::optional<rankmesh_test::CapturedStream> captured;
   while (true) {
     try {
       if (mesh->is_spare() && is_in(arguments.first))
@@ -269,6 +270,7 @@ int run(const Arguments& arguments) {
         }}.detach();
       if (mesh->is_spare() && arguments.kind == "slow creation") rankmesh_test::sleep_long();
       if (is_lost || mesh->is_spare()) mesh = mesh->next();
+      captured.reset();
       if (std::exchange(is_lost, false)) stamp("mesh");
       if (!mesh) {
         fmt::print("idle {}\n", self);
@@ -290,7 +292,7 @@ int run(const Arguments& arguments) {
         if ((arguments.kind == "spare" || arguments.kind == "stop for ever" ||
              arguments.kind == "slow creation") &&
             step == step_of_death)
-          ::usleep(400'000);
+          ::usleep(arguments.kind == "spare" ? 2'000'000 : 400'000);
         if (arguments.kind.starts_with("second mesh, ") && losses == 0 && step == step_of_death)
           slow_news.lose();
         if (arguments.kind == "wish without place") {
@@ -358,6 +360,8 @@ int run(const Arguments& arguments) {
       slow_news.die_in_next();
     } else if (arguments.kind == "device broken") {
       rankmesh_test::break_device();
+    } else if (arguments.kind == "device captured") {
+      captured.emplace();
     } else if (arguments.kind == "fail in next") {
       ::setenv("RANKMESH_TIMEOUT", "soon", 1);
     } else {

@@ -3,9 +3,11 @@
 #include <doctest/doctest.h>
 
 #include <chrono>
+#include <cstdint>
 #include <string>
 
 #include "support/checks.hpp"
+#include "support/patience.hpp"
 #include "wait_world.hpp"
 
 using namespace rankmesh;
@@ -72,7 +74,7 @@ TEST_CASE("a rank whose deadline passed tells those who come later, with what it
   wait_for_all();
   if (rank() != last()) {
     const TimeoutError error = fails_at_once(world, world.point);
-    CHECK_CONTAINS(error.message(), last_gave_up() + "the start of a test, after 0.");
+    CHECK_CONTAINS(error.message(), last_gave_up() + "the start of a test, after ");
     CHECK_CONTAINS(error.message(), "silent");
     // For whom it waited, apart from this rank.
     std::vector<Rank> others;
@@ -81,6 +83,50 @@ TEST_CASE("a rank whose deadline passed tells those who come later, with what it
     if (others.empty()) others.push_back(last());
     CHECK(error.missing() == others);
   }
+  wait_for_all();
+}
+
+TEST_CASE(
+    "a rank that has failed at a point itself does not hear of that attempt in the next one") {
+  NEEDS_RANKS(2);
+  WaitWorld world;
+  if (rank() == last()) world.monitor.give_up(world.point, "no disk");
+  wait_for_all();
+  // These fail before they look for messages.
+  if (rank() != last())
+    CHECK_THROWS_AS(world.monitor.wait([]() -> bool { throw DataError{"a torn page"}; },
+                                       world.point, WaitWorld::after(60)),
+                    DataError);
+  wait_for_all();
+  does_not_fail(world, world.point);
+  wait_for_all();
+  // In the second attempt, one rank gives up before the others have begun it.
+  if (rank() == last()) world.monitor.give_up(world.point, "no disk again");
+  wait_for_all();
+  if (rank() != last())
+    CHECK(fails_at_once(world, world.point).message() ==
+          last_gave_up() + "the start of a test: no disk again");
+  wait_for_all();
+}
+
+TEST_CASE("a monitor does not hear what an earlier one on its communicator has said") {
+  NEEDS_RANKS(2);
+  const mpi::Communicator shared = mpi::duplicate(mpi::CommunicatorView{MPI_COMM_WORLD});
+  const auto monitor = [&](std::uint64_t number) {
+    return WaitMonitor{shared.view(), WaitMonitor::Audience::shared, {}, nullptr, number};
+  };
+  WaitMonitor first = monitor(1);
+  WaitMonitor second = monitor(2);
+  const WaitPoint point = WaitPoint::of_all(size(), "the start of a test");
+  if (rank() == last()) first.give_up(point, "no disk");
+  wait_for_all();
+  CHECK_NOTHROW(second.require_not_given_up(point));
+  wait_for_all();
+  if (rank() == last()) second.give_up(point, "no disk again");
+  wait_for_all();
+  if (rank() != last())
+    CHECK_THROWS_WITH_AS(second.require_not_given_up(point), doctest::Contains("no disk again"),
+                         PeerError);
   wait_for_all();
 }
 
@@ -210,11 +256,13 @@ TEST_CASE("a question about a point that was given up is answered with the reaso
     CHECK_THROWS_AS(world.monitor.wait([] { return false; }, pair, WaitWorld::after(0.1)),
                     TimeoutError);
   }
+  rankmesh_test::ScopedPatience patience;
+  patience.wait_for_answers(2);
   wait_for_all();
   if (rank() == 0) {
     // The other one waits elsewhere now, and answers shortly before the deadline.
-    CHECK_THROWS_WITH_AS(world.monitor.wait([] { return false; }, pair, WaitWorld::after(0.6)),
-                         doctest::Contains("gave up the wait of two, after 0."), TimeoutError);
+    CHECK_THROWS_WITH_AS(world.monitor.wait([] { return false; }, pair, WaitWorld::after(1.5)),
+                         doctest::Contains("gave up the wait of two, after "), TimeoutError);
   }
   MPI_Ibarrier(MPI_COMM_WORLD, &over);
   CHECK_NOTHROW(world.monitor.wait({&over, 1}, WaitPoint::of_all(size(), "another place"),

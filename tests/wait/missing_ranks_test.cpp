@@ -11,6 +11,7 @@
 #include "rankmesh/wait/wait_monitor.hpp"
 #include "support/checks.hpp"
 #include "support/mpi_world.hpp"
+#include "support/patience.hpp"
 
 using namespace rankmesh;
 using rankmesh_test::rank;
@@ -35,14 +36,17 @@ struct Monitored {
 };
 
 // Rank 0 waits in vain at a point of `monitored`, while the others wait at another point of
-// `elsewhere`. Rank 0 passes its error to `check`. It asks them half a second before its deadline,
-// so its wait is longer than that: a busy machine lets them begin theirs before the question comes.
+// `elsewhere`. Rank 0 passes its error to `check`. It asks them a second before its deadline, and
+// its wait is longer than that: a busy machine lets them begin theirs before the question comes.
 void wait_apart(Monitored& monitored, Monitored& elsewhere,
-                const std::function<void(const TimeoutError&)>& check) {
+                const std::function<void(const TimeoutError&)>& check,
+                double seconds_for_answers = 2) {
   MPI_Request rank_0_is_done = MPI_REQUEST_NULL;
+  rankmesh_test::ScopedPatience patience;
+  patience.wait_for_answers(seconds_for_answers);
   wait_for_all();
   if (rank() == 0) {
-    check(monitored.wait_in_vain("the one wait", 1));
+    check(monitored.wait_in_vain("the one wait", 1.5));
     MPI_Ibarrier(MPI_COMM_WORLD, &rank_0_is_done);
     MPI_Wait(&rank_0_is_done, MPI_STATUS_IGNORE);
   } else {
@@ -113,8 +117,9 @@ TEST_CASE("a rank that waits in another mesh does not answer for a mesh that it 
   Monitored elsewhere;
   monitored.monitor.answer_in_other_waits();
   monitored.monitor.close();
-  wait_apart(monitored, elsewhere,
-             [](const TimeoutError& error) { CHECK(error.missing() == all_but_first()); });
+  wait_apart(
+      monitored, elsewhere,
+      [](const TimeoutError& error) { CHECK(error.missing() == all_but_first()); }, 0.3);
 }
 
 TEST_CASE("a rank that waits at another point is reported with that point, and is not missing") {

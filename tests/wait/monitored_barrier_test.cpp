@@ -8,12 +8,16 @@
 #include <thread>
 
 #include "support/checks.hpp"
+#include "support/patience.hpp"
 #include "wait_world.hpp"
 
 using namespace rankmesh;
 using rankmesh_test::last;
 using rankmesh_test::rank;
+using rankmesh_test::ScopedPatience;
+using rankmesh_test::short_deadline;
 using rankmesh_test::size;
+using rankmesh_test::wait_for_all;
 using rankmesh_test::WaitWorld;
 
 TEST_CASE("a monitored barrier returns on no rank before every rank has come") {
@@ -34,9 +38,12 @@ TEST_CASE("a monitored barrier names the rank that does not come, on every other
         monitored_barrier(world.own.view(), world.monitor, world.point, WaitWorld::after(60)));
     return;
   }
+  ScopedPatience patience;
+  patience.wait_for_answers(0.3);
+  wait_for_all();
   if (rank() != last()) {
     try {
-      monitored_barrier(world.own.view(), world.monitor, world.point, WaitWorld::after(0.5));
+      monitored_barrier(world.own.view(), world.monitor, world.point, Deadline{short_deadline()});
       FAIL("no exception");
     } catch (const TimeoutError& error) {
       CHECK(error.missing() == std::vector<Rank>{Rank{last()}});
@@ -46,7 +53,7 @@ TEST_CASE("a monitored barrier names the rank that does not come, on every other
                     error.message());
     }
   }
-  rankmesh_test::wait_for_all();
+  wait_for_all();
   // The other ranks' barriers are still in progress: the last rank's part completes them. If that
   // takes more than a few polls, the last rank first learns that the others have given up.
   if (rank() != last()) return;

@@ -7,13 +7,14 @@
 #include <string>
 #include <thread>
 
-#include "base/detail/patience.hpp"
 #include "support/checks.hpp"
+#include "support/patience.hpp"
 #include "wait_world.hpp"
 
 using namespace rankmesh;
 using rankmesh_test::last;
 using rankmesh_test::rank;
+using rankmesh_test::ScopedPatience;
 using rankmesh_test::size;
 using rankmesh_test::thrown_by;
 using rankmesh_test::wait_for_all;
@@ -41,6 +42,9 @@ TEST_CASE("a rank that waits at another point is named with it") {
         doctest::Contains("all of its ranks wait in it"), TimeoutError);
     return;
   }
+  ScopedPatience patience;
+  patience.wait_for_answers(2);
+  wait_for_all();
   const bool is_elsewhere = rank() == last();
   const WaitPoint elsewhere = WaitPoint::of_all(size(), "another place");
   MPI_Request all = MPI_REQUEST_NULL;  // complete when every other rank has its verdict
@@ -55,7 +59,7 @@ TEST_CASE("a rank that waits at another point is named with it") {
     return;
   }
   try {
-    world.monitor.wait([] { return false; }, world.point, WaitWorld::after(0.3));
+    world.monitor.wait([] { return false; }, world.point, WaitWorld::after(1.5));
     FAIL("no exception");
   } catch (const TimeoutError& error) {
     CHECK(error.missing().empty());
@@ -71,12 +75,15 @@ TEST_CASE("a rank that waits at another point is named with it") {
 TEST_CASE("a rank whose polls take long, as on a crowded machine, answers in time") {
   NEEDS_RANKS(2);
   WaitWorld world;
+  ScopedPatience patience;
+  patience.wait_for_answers(2);
   wait_for_all();
   MPI_Request all = MPI_REQUEST_NULL;  // complete when every other rank has its error
   if (rank() == last()) {
     MPI_Ibarrier(MPI_COMM_WORLD, &all);
     const auto is_over = [&] {
-      std::this_thread::sleep_for(std::chrono::milliseconds{20});
+      // The others wait for less than 64 of these polls; see polls_per_look in wait_monitor.cpp.
+      std::this_thread::sleep_for(std::chrono::milliseconds{100});
       int flag = 0;
       MPI_Test(&all, &flag, MPI_STATUS_IGNORE);
       return flag != 0;
@@ -86,7 +93,7 @@ TEST_CASE("a rank whose polls take long, as on a crowded machine, answers in tim
     return;
   }
   const auto error = thrown_by<TimeoutError>(
-      [&] { world.monitor.wait([] { return false; }, world.point, WaitWorld::after(0.6)); });
+      [&] { world.monitor.wait([] { return false; }, world.point, WaitWorld::after(1.5)); });
   CHECK_CONTAINS(error.message(),
                  "rank " + std::to_string(last()) + " (no mesh) waits in another place");
   MPI_Ibarrier(MPI_COMM_WORLD, &all);
@@ -120,9 +127,8 @@ TEST_CASE(
 
 TEST_CASE("a wait that is over at its deadline succeeds, even if the rank was slow to find out") {
   WaitWorld world;
-  auto& patience = rankmesh::detail::patience_of_tests();
-  const auto before = patience;
-  patience.verdict = patience.answer = {};
+  ScopedPatience patience;
+  patience->verdict = patience->answer = {};
   const Deadline deadline = WaitWorld::after(0.05);
   int polls = 0;
   const auto done = [&] {
@@ -132,5 +138,4 @@ TEST_CASE("a wait that is over at its deadline succeeds, even if the rank was sl
   };
   const WaitPoint alone = WaitPoint::of({rank()}, "a wait of one rank", "one rank");
   CHECK_NOTHROW(world.monitor.wait(done, alone, deadline));
-  patience = before;
 }

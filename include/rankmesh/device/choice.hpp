@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -59,19 +60,12 @@ RANKMESH_API std::optional<int> claimed();
 /// the current device.
 RANKMESH_API void require_current(int device);
 
-/// Makes a device current in the calling thread, until the object is destroyed.
-class RANKMESH_API MakeCurrent {
- public:
-  /// @throws CudaError if CUDA reports an error.
-  explicit MakeCurrent(int device);
-  ~MakeCurrent();
-  MakeCurrent(const MakeCurrent&) = delete;
-  MakeCurrent& operator=(const MakeCurrent&) = delete;
-
- private:
-  int before_ = 0;
-  bool is_changed_ = false;
-};
+/// Runs an action while a device is current, and waits for its end. If another device is current in
+/// the calling thread, a thread of its own runs the action: the device of the calling thread may be
+/// CUDA's default, device 0, and to make this one current again would create a context on it.
+/// @throws CudaError if CUDA reports an error, Error if there are too many threads, and what the
+/// action throws.
+RANKMESH_API void run_on(int device, const std::function<void()>& action);
 
 /// Identifies a physical device or a MIG instance. Each MIG instance has its own UUID.
 struct Identity {

@@ -74,9 +74,12 @@ class RelaxedCaptureMode {
 /// Waits until all work on the current device has ended, including the work of other libraries.
 ///
 /// cudaDeviceSynchronize has no deadline, so a helper thread calls it. If the deadline passes, the
-/// helper thread keeps waiting.
+/// helper thread keeps waiting. While a stream of the device is captured, in any mode and by any
+/// thread, CUDA refuses the wait, and the capture becomes invalid.
 /// @throws TimeoutError if the deadline passes; CudaError if CUDA reports an error.
 RANKMESH_API void drain(const Deadline& deadline);
+/// Does the same for a device that need not be current.
+RANKMESH_API void drain(int device, const Deadline& deadline);
 
 /// Holds a CUDA event that records no times. Move-only.
 class RANKMESH_API Event {

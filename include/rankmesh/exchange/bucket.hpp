@@ -73,7 +73,9 @@ class RANKMESH_API Bucket {
   /// @throws MismatchError on all members if the members add different buffers in the first round;
   /// the error lists them.
   /// @throws UsageError if a later round differs from the first round; MismatchError if a later
-  /// round has the memory of the first round in another order, and other members do not.
+  /// round has the memory of the first round in another order, and other members do not. Buffers
+  /// are known by their addresses, so do not free and allocate them between rounds: each may get
+  /// the address that another one had.
   template <WritableMemory M>
   void add(M&& values) {
     static_assert(rankmesh::detail::is_borrowed<M>,

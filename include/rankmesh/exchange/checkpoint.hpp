@@ -48,7 +48,8 @@ struct StoredTensor {
 /// write. Collective over the group; blocks.
 /// @param root  The folder of all checkpoints. It is created if it does not exist.
 /// @param name  The name of the new folder, for example `step-1000`.
-/// @throws UsageError if a name is empty or occurs twice, or if a source does not fit its place.
+/// @throws UsageError if a name is empty, occurs twice or is not UTF-8, or if a source does not fit
+/// its place.
 /// @throws FileError on the rank that cannot write a file, for example because the disk is full.
 /// The incomplete folder is removed, except in a mesh that may survive; `latest` is unchanged.
 /// @throws MismatchError on the other ranks if one rank fails, and on all ranks if they pass
@@ -73,7 +74,7 @@ inline void save_checkpoint(GroupCoordinator& group, const std::string& root,
 /// @throws FileError on the rank that cannot read a file, or that finds a file truncated or
 /// altered.
 /// @throws MismatchError on the other ranks if one rank fails, and on all ranks if they pass
-/// different arguments.
+/// different arguments, or folders of different checkpoints. The paths of a folder may differ.
 RANKMESH_API void load_checkpoint(GroupCoordinator& group, const std::string& folder,
                                   std::span<const LoadedTensor> tensors,
                                   const CheckpointOptions& options = {});

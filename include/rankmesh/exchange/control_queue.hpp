@@ -41,6 +41,8 @@ class RANKMESH_API ControlQueue {
  public:
   /// Opens the queue. Collective over the group; blocks. Cost: one discovery of the nodes, one
   /// MPI_Comm_split, one segment, and two reductions of a few bytes.
+  /// @param group  A group that must outlive the queue. Afterwards, write(), read() and try_read()
+  /// throw ClosedError.
   /// @throws UsageError if the writer is outside the group, or if an option is not positive.
   /// @throws MismatchError on all members if they passed different arguments, which the error
   /// lists, or if the segment cannot be created. If the arguments are invalid on some members only,
@@ -68,14 +70,15 @@ class RANKMESH_API ControlQueue {
   /// used. PeerError if a late reader on this node has ended, or if an exception has destroyed the
   /// reader's mesh.
   /// @throws UsageError if this rank is a reader, or if the queue has remote readers and the
-  /// message is longer than 2^31-1 bytes; ClosedError if the mesh is closed or the queue is broken.
+  /// message is longer than 2^31-1 bytes; ClosedError if the mesh or the group is closed, or if the
+  /// queue is broken.
   void write(std::span<const std::byte> message, std::optional<Deadline::Duration> timeout = {});
 
   /// Reads the next message. Only readers may call read(). Blocks until a message arrives.
   /// @throws TimeoutError if the time limit passes. The error names the writer. PeerError if the
   /// writer is on this node, and it has ended or an exception has destroyed its mesh.
-  /// @throws UsageError if this rank is the writer; ClosedError if the mesh is closed or the queue
-  /// is broken.
+  /// @throws UsageError if this rank is the writer; ClosedError if the mesh or the group is closed,
+  /// or if the queue is broken.
   [[nodiscard]] Bytes read(std::optional<Deadline::Duration> timeout = {});
   /// Reads the next message into `message`, whose memory can be reused for each message.
   void read(Bytes& message, std::optional<Deadline::Duration> timeout = {});

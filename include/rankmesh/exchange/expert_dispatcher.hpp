@@ -119,7 +119,8 @@ class RANKMESH_API ExpertDispatcher {
  public:
   /// Creates a dispatcher. Collective over the group; blocks. Cost: one all-reduce of 32 bytes,
   /// which compares the arguments of all ranks.
-  /// @param group  A group that must outlive the dispatcher.
+  /// @param group  A group that must outlive the dispatcher. Afterwards, all functions except map()
+  /// and reserve() throw ClosedError.
   /// @throws UsageError if the map is for a different number of ranks, or if the alignment or the
   /// capacity is less than 1.
   /// @throws MismatchError on every rank if the ranks pass different maps or options; the error
@@ -158,8 +159,8 @@ class RANKMESH_API ExpertDispatcher {
   /// Sends the rows of `tokens` (T x H) to the ranks of their experts. `rows` (route.rows() x H)
   /// receives the rows for this rank's experts; padding is set to zero. `tokens` and `rows` must
   /// not overlap. Cost: one all_to_all_v, or no communication in a group of one rank.
-  /// @throws UsageError if a size does not fit the route; UnsupportedError if the element type is
-  /// not supported.
+  /// @throws UsageError if a size does not fit the route, or if the route is one of a group of
+  /// another size; UnsupportedError if the element type is not supported.
   template <Memory In, WritableMemory Out>
     requires MatchingMemory<In, Out>
   void dispatch(const ExpertRoute& route, In&& tokens, Out&& rows, StreamRef stream = {}) {
@@ -252,12 +253,15 @@ class RANKMESH_API ExpertDispatcher {
   /// Allocates the scratch memory that `route` needs for rows of `row_bytes` bytes. dispatch(),
   /// combine() and their forms for choices then allocate nothing, so they can be captured into a
   /// CUDA graph. The graph uses the scratch memory and the route. Therefore the route must outlive
-  /// the graph, and no later call may need more scratch memory. Local; waits for no work on the
-  /// device.
+  /// the graph, and no later call may need more scratch memory. Rows in symmetric memory, with one
+  /// slot per rank, need more: before a capture, make each call once with the largest route.
+  /// Local; waits for no work on the device.
   void reserve(const ExpertRoute& route, std::int64_t row_bytes, MemoryKind kind);
 
  private:
   struct State;
+  // @throws ClosedError if the group is gone.
+  [[nodiscard]] State& state() const;
   void dispatch(const ExpertRoute& route, ConstBuffer tokens, bool is_per_choice, Buffer rows,
                 StreamRef stream);
   [[nodiscard]] Work start_dispatch(const ExpertRoute& route, ConstBuffer tokens, Buffer rows);

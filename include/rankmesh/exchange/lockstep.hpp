@@ -7,6 +7,7 @@
 
 #include "rankmesh/export.hpp"
 #include "rankmesh/group/coordinator.hpp"
+#include "rankmesh/group/detail/group_life.hpp"
 
 namespace rankmesh::exchange {
 
@@ -58,6 +59,7 @@ struct LockstepOptions {
 class RANKMESH_API Lockstep {
  public:
   /// Creates the object. Local. The first call of agree() compares the options of all ranks.
+  /// @param group  A group that must outlive this object. Afterwards, agree() throws ClosedError.
   /// @throws UsageError if the sizes are not ascending, or if a size or `multiple` is less than 1.
   explicit Lockstep(GroupCoordinator& group, LockstepOptions options = {});
   /// Agrees on the next step with the other ranks. Collective over the group; blocks. Cost: one
@@ -73,6 +75,7 @@ class RANKMESH_API Lockstep {
   [[nodiscard]] bool is_valid(const StepProposal& proposal) const;
 
   GroupCoordinator& group_;
+  rankmesh::detail::GroupLife life_;
   LockstepOptions options_;
   std::uint64_t digest_;
   std::int64_t number_ = 0;

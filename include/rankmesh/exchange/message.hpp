@@ -34,8 +34,11 @@ struct Failure {
 ///
 /// Cost: one broadcast of 1 KiB. A message of more than 1,000 bytes needs a second broadcast for
 /// the remaining bytes.
+/// @param message  Of the root; set on the other members. If a wait of the root fails, it is empty
+///                 there, because MPI may still use the memory.
 /// @param limit  The largest length in bytes that receivers accept. If the message is longer,
-///               receivers throw before they allocate memory for the message.
+///               receivers throw before they allocate memory for the message. It must be the same
+///               on all members.
 /// @throws DataError if the received bytes are not a message, if the message is longer than
 /// `limit`, or if the root sent a Failure.
 RANKMESH_API void broadcast_message(GroupCoordinator& group, Bytes& message, RankInGroup root,
@@ -46,6 +49,9 @@ RANKMESH_API void broadcast_message(GroupCoordinator& group, Bytes& message, Ran
 RANKMESH_API void send_message(GroupCoordinator& group, std::span<const std::byte> message, Peer to,
                                int tag = 0, const Failure* failure = nullptr);
 /// Receives a message from one member; blocks.
+/// @param limit  See broadcast_message(). If a message of more than 1,000 bytes is longer, its
+///               second part is not received, because it would need the memory. The next receive of
+///               this tag from this member gets it, so use another tag afterwards.
 /// @throws DataError under the same conditions as broadcast_message().
 RANKMESH_API Bytes recv_message(GroupCoordinator& group, Peer from, int tag = 0,
                                 std::uint64_t limit = std::uint64_t{1} << 40);

@@ -13,6 +13,7 @@
 #include "rankmesh/exchange/control_queue.hpp"
 #include "rankmesh/exchange/message.hpp"
 #include "rankmesh/exchange/object_archive.hpp"
+#include "rankmesh/wait/mpi_memory.hpp"
 
 namespace rankmesh::exchange {
 
@@ -56,8 +57,8 @@ void broadcast_object(GroupCoordinator& group, T& object, RankInGroup root) {
 /// @throws DataError on both members if the object cannot be serialised.
 template <class T>
 void send_object(GroupCoordinator& group, const T& object, Peer to, int tag = 0) {
-  const auto mine = detail::serialised(object);
-  send_message(group, mine.bytes, to, tag, mine.failed());
+  auto mine = detail::serialised(object);
+  run_or_leak([&] { send_message(group, mine.bytes, to, tag, mine.failed()); }, mine);
   if (mine.failure) throw DataError{"an object could not be serialised: " + mine.failure->text, {}};
 }
 

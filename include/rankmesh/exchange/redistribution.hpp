@@ -114,12 +114,12 @@ struct RedistributionOptions {
 /// same order. Move-only. Thread safety: the rules of the group apply.
 class RANKMESH_API Redistribution {
  public:
-  /// Creates a redistribution. Collective over the group; blocks. Cost: one all_reduce of 40 bytes,
+  /// Creates a redistribution. Collective over the group; blocks. Cost: one all_reduce of 48 bytes,
   /// which compares the plans of the members.
-  /// @param group  A group that must outlive this object.
+  /// @param group  A group that must outlive this object. Afterwards, start() throws ClosedError.
   /// @param plan  Its ranks are members of the group.
   /// @throws UsageError if the plan has more ranks than the group, if a type cannot be converted,
-  /// or if `memory` is less than 1,024.
+  /// if `memory` is less than 1,024, or if a member has 1,024 redistributions of the mesh.
   /// @throws NoDeviceError if `kind` is device memory, but the group has no NCCL communicator.
   /// @throws UnsupportedError if `kind` is device memory, and the types of a tensor differ or it
   /// has partial sums.

@@ -134,7 +134,8 @@ class ShardedBuffer {
   /// size on all members, and in all buffers with the same division. The function first waits for
   /// operations in flight that use the part. The memory stays valid as long as the buffer exists.
   /// With `keep_whole`, this memory is a part of the whole tensors, so local() overwrites it.
-  /// @throws UsageError if only some tensors of the bucket have been reduced.
+  /// @throws UsageError if only some tensors of the bucket have been reduced; with `keep_whole`
+  /// also if local() has been called and no tensor has been reduced.
   [[nodiscard]] Span mine(std::int64_t bucket) { return span_of(memory_.mine(bucket)); }
   /// Tells the buffer that the members have changed their parts. Whole tensors that gather() has
   /// returned become invalid; the next gather() returns the new values. With `keep_whole`,

@@ -127,7 +127,8 @@ struct StageExchangeOptions {
 class RANKMESH_API StageExchange {
  public:
   /// Creates the exchange. Local.
-  /// @param stages  A group that must outlive this object.
+  /// @param stages  A group that must outlive this object. Afterwards, start() and run() throw
+  /// ClosedError.
   /// @throws UsageError if `tag` is not in 0 .. 16382.
   explicit StageExchange(GroupCoordinator& stages, StageExchangeOptions options = {});
   /// Refuses an option without its name, at compile time.
@@ -161,10 +162,11 @@ class RANKMESH_API StageExchange {
       "run(...)")
   WorkList start(std::initializer_list<detail::MoveToRun>, StreamRef = {}) { return {}; }
   /// Starts the moves. Then waits for the moves on host memory, as Work::wait() does.
-  void run(std::span<const StageMove> moves, StreamRef stream = {}) { start(moves, stream).wait(); }
+  /// @throws UsageError also if a move is on host memory and an NcclGroup is open.
+  void run(std::span<const StageMove> moves, StreamRef stream = {});
   /// Does the same for a list of moves in braces.
   void run(std::initializer_list<StageMove> moves, StreamRef stream = {}) {
-    start(moves, stream).wait();
+    run(std::span{moves.begin(), moves.size()}, stream);
   }
   /// Does the same if a container that is sent is temporary.
   void run(std::initializer_list<detail::MoveToRun> moves, StreamRef stream = {}) {

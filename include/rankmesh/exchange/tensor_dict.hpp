@@ -60,6 +60,9 @@ class RANKMESH_API Tensor {
   [[nodiscard]] std::int64_t count() const noexcept { return buffer_.count; }
   /// Returns the memory, without the shape.
   [[nodiscard]] const Buffer& buffer() const noexcept { return buffer_; }
+  /// Returns the memory that the tensor owns; null if it refers to memory of the caller.
+  /// Operations in flight share it.
+  [[nodiscard]] const std::shared_ptr<void>& owned() const noexcept { return owned_; }
   /// Returns the elements of a tensor in host memory.
   /// @throws UsageError if the element type is not T, or if the tensor is in device memory.
   template <Element T>

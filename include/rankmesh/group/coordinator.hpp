@@ -127,7 +127,11 @@ class RANKMESH_API GroupCoordinator : private detail::CallIssuer,
   /// errors. Use this function instead of cudaStreamSynchronize, which succeeds even if NCCL has
   /// failed asynchronously.
   /// @throws nccl::NcclError if NCCL reports an error. The group is broken afterwards.
-  /// @throws TimeoutError if the mesh's timeout passes.
+  /// @throws TimeoutError if the timeout of the group passes. The group is broken afterwards, and
+  /// its communicator is aborted; if the stream waits for another group, all communicators are
+  /// aborted.
+  /// @throws UsageError if the stream is being captured, or is a default stream while another
+  /// device is current.
   /// @throws NoDeviceError if the group has no NCCL communicator.
   void wait(StreamRef stream);
   /// Returns a report about the creation of the NCCL communicator, or null if the group has no NCCL

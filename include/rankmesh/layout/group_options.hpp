@@ -54,7 +54,7 @@ struct GroupOptions {
   /// The policy for thread blocks (CTAPolicy, NCCL 2.27): 0 leaves the number to NCCL, 1 prefers
   /// fewer blocks, and 2 uses copy engines instead of thread blocks where they can do the work. For
   /// all_gather, all_to_all, gather and scatter on symmetric memory within one node, 2 leaves all
-  /// multiprocessors to the program.
+  /// multiprocessors to the program. 2 needs NCCL 2.28; with earlier versions it has no effect.
   std::optional<int> cta_policy{};
   std::optional<int> nvls_ctas{};  ///< thread blocks of NVLink SHARP operations (NCCL 2.27)
   /// What the program does with CUDA graphs of the family's operations (graphUsageMode, NCCL 2.29):

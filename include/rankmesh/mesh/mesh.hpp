@@ -290,6 +290,8 @@ class RANKMESH_API Mesh : public MeshNearMisses {
   /// @throws UsageError if the group belongs to a family or to another mesh, or if a CUDA graph
   /// still contains operations of the group; ClosedError if the group is already closed.
   /// @throws TimeoutError if some members do not take part. The error names the missing members.
+  /// @throws MismatchError if a member has not received all messages that were sent to it. The
+  /// group is closed then; its communicator stays until MPI_Finalize.
   void close(GroupCoordinator& group);
   /// Closes the group that new_group() or adopt() has returned.
   /// @throws UsageError also if the pointer is null, as new_groups() returns it for a group without
@@ -314,6 +316,9 @@ class RANKMESH_API Mesh : public MeshNearMisses {
   /// @throws MismatchError if a CUDA graph of any rank still contains operations of the mesh. The
   /// text is the same on every rank. The mesh then stays open; destroy the graphs and call close()
   /// again.
+  /// @throws MismatchError also if a member has not received all messages that were sent to it. The
+  /// mesh is closed then; its communicators stay until MPI_Finalize, because MPI would give the
+  /// messages to the communicators that it creates next. So do those of groups that are broken.
   /// @throws TimeoutError if some ranks do not take part. The error names the missing ranks. The
   /// mesh is closed then, and its NCCL communicators are aborted.
   /// @throws LostRanks if ranks were lost before all ranks had come. The mesh stays as it is.

@@ -50,7 +50,8 @@ class RANKMESH_API Communicator {
   ~Communicator() { abandon(); }
   /// Takes over the communicator of `other`, which is then empty.
   Communicator(Communicator&& other) noexcept : view_{std::exchange(other.view_, {})} {}
-  /// Frees this object's communicator, and takes over the communicator of `other`.
+  /// Leaves this object's communicator to MPI_Finalize, as the destructor does, and takes over the
+  /// communicator of `other`.
   Communicator& operator=(Communicator&& other) noexcept {
     if (this != &other) {
       abandon();

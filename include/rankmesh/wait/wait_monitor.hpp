@@ -47,8 +47,10 @@ class RANKMESH_API WaitMonitor {
   /// @param names  The names of the communicator's ranks in messages.
   /// @param control  The mesh, which has the board of the node and the log; it must outlive the
   /// monitor. Without it, a monitor can say less about missing ranks, and reports no stalls.
+  /// @param number  The same on all ranks, and different for monitors that use one communicator one
+  /// after the other: each of them ignores the messages of the others.
   WaitMonitor(mpi::CommunicatorView comm, Audience audience, RankNames names,
-              const detail::ControlPlane* control = nullptr);
+              const detail::ControlPlane* control = nullptr, std::uint64_t number = 0);
   ~WaitMonitor();
   /// Takes over the monitor. The source can then only be destroyed or assigned to.
   WaitMonitor(WaitMonitor&&) noexcept;

@@ -31,6 +31,9 @@ NativeConfig::NativeConfig(const GroupOptions& wanted, bool blocks, const std::s
   if (wanted.cga_cluster_size) config.cgaClusterSize = *wanted.cga_cluster_size;
   if (wanted.traffic_class) config.trafficClass = *wanted.traffic_class;
   if (wanted.cta_policy) config.CTAPolicy = *wanted.cta_policy;
+  // NCCL 2.27 refuses this policy; earlier versions read none.
+  if (wanted.cta_policy == NCCL_CTA_POLICY_ZERO && version < first_with_copy_engines)
+    config.CTAPolicy = NCCL_CONFIG_UNDEF_INT;
   if (wanted.nvls_ctas) config.nvlsCTAs = *wanted.nvls_ctas;
   config.commName = name.c_str();
   config.size = std::min(sizeof config, sizeof fields_);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <new>
 #include <optional>
 #include <span>
 #include <string>
@@ -34,14 +35,18 @@ struct Comparison {
   std::exception_ptr failure{};  ///< Why the arguments of this member are invalid, or null.
 };
 
-/// Runs a check of arguments. Returns the Error that it throws, or null. A member whose
-/// arguments are invalid still takes part in the comparison, so that the others need not wait.
+/// Runs a check of arguments. Returns the Error that it throws, or null; too little memory is an
+/// Error too. A member that has failed still takes part in the comparison, so that the others need
+/// not wait.
 template <class Check>
 std::exception_ptr failure_of(Check&& check) {
   try {
     std::forward<Check>(check)();
   } catch (const Error&) {
     return std::current_exception();
+  } catch (const std::bad_alloc&) {
+    return std::make_exception_ptr(Error{"there is too little memory on this rank",
+                                         "use more ranks, or smaller tensors and buffers"});
   }
   return nullptr;
 }
@@ -55,6 +60,7 @@ std::exception_ptr failure_of(Check&& check) {
 /// @param maxima  Values that travel in the same message. They become the maxima over all members.
 /// @throws MismatchError with the same text on all members if their hashes differ, or if one of
 /// them has failed. See throw_difference().
+/// @throws UsageError if an NcclGroup is open.
 void agree(GroupCoordinator& group, const std::optional<Hash128>& hash, const Comparison& mine,
            std::span<std::int64_t> maxima = {});
 

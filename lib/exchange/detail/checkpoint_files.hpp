@@ -5,7 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
+#include <deque>
 #include <span>
 #include <string>
 
@@ -36,17 +36,21 @@ class File {
   int descriptor_;
 };
 
-/// The files of a folder, each of which is opened when it is first used.
+/// The files of a folder, which are opened when they are used. A few of them are open at a time,
+/// because the system limits their number.
 class OpenFiles {
  public:
   OpenFiles(std::string folder, File::Mode mode) : folder_{std::move(folder)}, mode_{mode} {}
+  /// Returns a file, until the next call. Closes the file that has been open longest if there are
+  /// too many.
   File& operator[](const std::string& name);
+  /// Waits until the disk has the contents of all files that were written.
   void sync();
 
  private:
   std::string folder_;
   File::Mode mode_;
-  std::map<std::string, File> files_;
+  std::deque<File> files_{};  // in the order in which they were opened
 };
 
 /// Keeps other jobs from saving into a folder, as long as it exists. Creates the folder and its

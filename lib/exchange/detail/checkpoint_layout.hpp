@@ -56,6 +56,8 @@ struct CheckpointLayout {
   CheckpointLayout(const std::vector<StoredTensor>& list, std::int64_t file_bytes);
 };
 
+/// Returns whether the files, whose headers are JSON, can hold a name.
+[[nodiscard]] bool is_utf8(const std::string& name);
 /// Returns the name of a type in safetensors.
 [[nodiscard]] std::string type_name(DataType type);
 

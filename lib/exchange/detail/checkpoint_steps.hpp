@@ -21,7 +21,7 @@ namespace rankmesh::exchange::detail {
 /// Runs a step on all ranks, and throws on all of them if it throws an Error on one. Collective
 /// over the group; blocks.
 /// @param activity  What the ranks do, for messages.
-/// @param arguments  What must be the same on all ranks, for messages.
+/// @param arguments  What must be the same on all ranks, for messages. The step may add to it.
 void on_all(GroupCoordinator& group, const std::string& activity, const std::function<void()>& step,
             const std::vector<std::string>& arguments = {});
 

@@ -15,6 +15,7 @@
 #include "queue_wait.hpp"
 #include "rankmesh/exchange/control_queue.hpp"
 #include "rankmesh/group/detail/group_access.hpp"
+#include "rankmesh/group/detail/group_life.hpp"
 #include "rankmesh/layout/placement.hpp"
 #include "rankmesh/mpi/communicator.hpp"
 #include "rankmesh/mpi/native.hpp"
@@ -26,7 +27,10 @@
 namespace rankmesh::exchange {
 
 struct ControlQueue::State {
-  GroupCoordinator* group = nullptr;
+  explicit State(GroupCoordinator& of) : group{&of}, life{of} {}
+
+  GroupCoordinator* group;
+  rankmesh::detail::GroupLife life;
   RankInGroup writer{0};
   ControlQueueOptions options;
   bool is_writer = false;

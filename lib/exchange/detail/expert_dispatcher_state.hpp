@@ -12,6 +12,7 @@
 #include "expert_memory.hpp"
 #include "rankmesh/exchange/expert_dispatcher.hpp"
 #include "rankmesh/group/detail/group_access.hpp"
+#include "rankmesh/group/detail/group_life.hpp"
 #include "route_planner.hpp"
 
 namespace rankmesh::exchange {
@@ -22,6 +23,7 @@ struct ExpertRoute::OnDevice {
 
 struct ExpertDispatcher::State {
   GroupCoordinator& group;
+  rankmesh::detail::GroupLife life;
   ExpertMap map;
   ExpertDispatcherOptions options;
   // The memory of the packed rows of one step. An operation in flight keeps its own.
@@ -39,6 +41,8 @@ struct ExpertDispatcher::State {
   [[nodiscard]] Lists lists(const detail::DispatcherCall& by, const ExpertRoute& route,
                             MemoryKind kind) const;
   [[nodiscard]] std::vector<std::int64_t> received_places(const ExpertRoute& route) const;
+  // Returns whether rows are received in their places, and sent back from there.
+  [[nodiscard]] bool is_direct(const ExpertRoute& route, const ConstBuffer& rows) const;
   // Returns what messages say about a function that the program has called.
   [[nodiscard]] detail::DispatcherCall call_of(std::string_view function) const {
     return {group, function};
@@ -55,9 +59,9 @@ struct ExpertDispatcher::State {
   struct Scratch {
     Buffer outgoing, incoming;
   };
-  [[nodiscard]] static Scratch scratch(StepMemory& memory, const ExpertRoute& route,
-                                       std::int64_t row_elements, const ConstBuffer& like,
-                                       StreamRef stream);
+  [[nodiscard]] Scratch scratch(StepMemory& memory, const ExpertRoute& route,
+                                std::int64_t row_elements, const ConstBuffer& rows,
+                                StreamRef stream) const;
 
   // An exchange of packed rows.
   struct RowExchange {
@@ -65,6 +69,7 @@ struct ExpertDispatcher::State {
     Buffer out;
     Blocks in_blocks, out_blocks;
     StreamRef stream;
+    std::byte* copy = nullptr;  // gets what has arrived in `out`, if it is not null
     [[nodiscard]] Call call() const;
   };
   // An exchange, and what is done with the rows when they have arrived.

@@ -102,6 +102,8 @@ class CallDispatcher final : private Waiter {
   /// Throws ClosedError if the mesh or the group is closed.
   /// @param hint  The hint of the error.
   void require_open(const char* hint) const;
+  /// See GroupAccess::require_no_batch(). The caller has a CallLock.
+  void require_no_batch(std::string_view function) const;
 
  private:
   void wait(const Call& call, std::uint64_t number, const std::function<bool()>& done,
@@ -125,8 +127,6 @@ class CallDispatcher final : private Waiter {
   RoutedTransport* check(const Call& call) const;
   [[nodiscard]] bool is_usable() const;
   [[noreturn]] void throw_unusable(std::string_view function) const;
-  /// Throws unless an operation of several messages may be started.
-  void require_no_batch(const SequenceDescription& description) const;
   [[nodiscard]] WaitPoint point_of(const SequenceDescription& description,
                                    std::vector<int> members) const;
   void issue_together(const std::vector<Call>& calls);

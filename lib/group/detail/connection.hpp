@@ -133,9 +133,12 @@ class RANKMESH_API Connection {
   void retire(const char* why) {
     if (is_usable()) why_unusable_ = why;
   }
-  /// Closes the connection and frees its transports and its communicator.
-  /// Collective over the group.
-  void close();
+  /// Closes the connection and frees its transports and its communicator. Collective over the
+  /// group. If messages may be left in it, as after calls that have ended early, the communicator
+  /// stays until MPI_Finalize: the next one to which MPI gives its identity would receive them.
+  /// @param messages_differ  Whether members have not received all messages that were sent, or the
+  ///                         group is broken on a member. The same on all members.
+  void close(bool messages_differ);
 
   /// Returns the number of the last collective call on host memory, from 1; the same on all
   /// members.

@@ -17,8 +17,10 @@ namespace rankmesh::detail {
 /// of 176 bytes per rank, and one MPI_Ibcast of 8 bytes per rank.
 /// @param control  On the program's communicator.
 /// @param reorder  See MeshOptions::reorder. The placement is in the order of the mesh's ranks.
+/// @param first_question  Began before the ranks met. Until it passes, no rank asks the others in a
+///                        wait that began since then.
 /// @throws TimeoutError if ranks are missing; the error names them.
 void gather_facts(ControlPlane& control, DeviceProbe& devices,
-                  const std::vector<std::int64_t>& reorder);
+                  const std::vector<std::int64_t>& reorder, const Deadline& first_question);
 
 }  // namespace rankmesh::detail

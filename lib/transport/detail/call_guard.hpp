@@ -64,6 +64,8 @@ class CallGuard {
   /// @throws MismatchError if members made different calls.
   /// @throws TimeoutError if a member gave up an operation or left.
   virtual void throw_if_ended() {}
+  /// Returns whether such an error is known on this member, even if it has been thrown. Local.
+  [[nodiscard]] virtual bool has_ended() const { return false; }
 
   /// Sets a number that the other members learn by leave(). Call it before.
   virtual void bring(std::uint64_t /*number*/) {}

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/detail/copy_of_error.hpp"
 #include "rankmesh/mpi/communicator.hpp"
 #include "transport/detail/note_guard.hpp"
 #include "transport/detail/shm_transport.hpp"
@@ -50,7 +51,7 @@ class RANKMESH_API HierarchicalTransport final : public RoutedTransport {
   [[nodiscard]] std::unique_ptr<Pending> start(const Call& call) override;
   [[nodiscard]] bool is_polled(const Call&) const override { return true; }
 
-  void give_up(const Error& why) override { fail(std::make_exception_ptr(why)); }
+  void give_up(const Error& why) override { fail(detail::copy_of(why)); }
   /// Returns the guard of the members on this node; null if this member is alone there.
   [[nodiscard]] detail::CallGuard* inside() const { return inside_.get(); }
 

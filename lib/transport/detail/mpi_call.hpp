@@ -85,7 +85,10 @@ class MpiCall {
   std::int64_t unit_ = 1;
 };
 
-/// Checks that MPI can carry a call: the counts and displacements that it gets must fit int. Local.
+/// Returns whether MPI can carry a call: the counts and displacements that it gets must fit int.
+/// Local.
+[[nodiscard]] bool has_int_blocks(const Call& call);
+/// Checks the same.
 /// @throws UnsupportedError
 void require_int_blocks(const Call& call);
 

@@ -10,6 +10,7 @@
 #include <limits>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -45,8 +46,9 @@ struct NcclContext final : nccl::CallWatch::Owner {
   /// than to record it.
   device::Event take_event() {
     if (events_.empty()) {
-      const device::MakeCurrent here{claim.device()};
-      return device::Event{};
+      std::optional<device::Event> made;
+      device::run_on(claim.device(), [&] { made.emplace(); });
+      return std::move(*made);
     }
     device::Event event = std::move(events_.back());
     events_.pop_back();
@@ -71,10 +73,11 @@ struct NcclContext final : nccl::CallWatch::Owner {
   /// Aborts communicators, and waits for a limited time. Reports those that are left behind; see
   /// left_behind().
   /// @return As Abort::wait().
-  std::string abort(std::span<nccl::Communicator* const> comms) noexcept;
+  std::string abort(std::span<nccl::Communicator* const> comms,
+                    const std::string& why = {}) noexcept;
   /// Aborts all communicators of the mesh, unless the watch does so already, and waits for a
   /// limited time.
-  void abort() noexcept;
+  void abort(const std::string& why = {}) noexcept;
   /// Returns all communicators that were left behind, as Abort::wait() returns them; empty if there
   /// are none.
   [[nodiscard]] std::string left_behind() {

@@ -78,6 +78,9 @@ class NcclTransport final : public StreamTransport {
   [[nodiscard]] std::string_view name() const override { return "nccl"; }
   void validate(const Call& call) const override;
   void run(const Call& call, Waiter&) override { issue(call); }
+  /// If the deadline passes, also aborts the communicator, and those of all groups if the stream
+  /// does not become idle then.
+  void wait(StreamRef stream, const Deadline& deadline, const std::function<void()>& look) override;
 
   [[nodiscard]] ncclComm* native() const override { return comm_->native(); }
   void note_registered(const std::byte* memory, std::size_t bytes) override {
@@ -102,6 +105,7 @@ class NcclTransport final : public StreamTransport {
   void issue(const Call& call) override;
   [[nodiscard]] bool is_capturing(StreamRef stream) const override;
   void issue_along_axis(const Call& call);
+  void end_work_on(StreamRef ref, const std::string& why) noexcept;
   void warm_up_collectives(float* scratch, std::int64_t bytes, StreamRef stream);
 
   std::unique_ptr<nccl::Communicator> comm_;

@@ -34,6 +34,7 @@ class NoteGuard : public CallGuard {
   [[nodiscard]] std::unique_ptr<Pending> start_comparison(const Call& call, Carry carry) override;
   void give_up(const Error& why) override;
   void throw_if_ended() override;
+  [[nodiscard]] bool has_ended() const override { return failure_ != nullptr; }
   void leave(std::string_view) override {}
   bool have_all_left() override;
   void compare_at_close() override { throw_if_ended(); }

@@ -106,6 +106,7 @@ class RANKMESH_API ShmTransport final : public RoutedTransport, public detail::C
   [[nodiscard]] std::unique_ptr<Pending> start_end(const Call& call, const bool& has_run) override;
   void give_up(const Error& why) override;
   void throw_if_ended() override;
+  [[nodiscard]] bool has_ended() const override { return engine_.is_halted(); }
   void bring(std::uint64_t number) override { engine_.bring(number); }
   [[nodiscard]] std::optional<std::uint64_t> brought_by_all() const override {
     return engine_.brought_by_all();

@@ -33,13 +33,14 @@ struct MeshLock;
 class ControlPlane {
  public:
   /// Begins on the communicator of the program.
-  ControlPlane(const mpi::CommunicatorView& world, RankNames names_in_world,
+  /// @param opening  The number of the mesh among those that the process opens there.
+  ControlPlane(const mpi::CommunicatorView& world, std::uint64_t opening, RankNames names_in_world,
                Deadline::Duration timeout_of_waits, Deadline::Duration stall_of_waits,
                std::shared_ptr<const Log> log)
       : timeout{timeout_of_waits},
         stall{stall_of_waits},
         names{std::move(names_in_world)},
-        monitor{world, WaitMonitor::Audience::shared, names, this},
+        monitor{world, WaitMonitor::Audience::shared, names, this, opening},
         log_{std::move(log)},
         comm_{world} {}
   ControlPlane(const ControlPlane&) = delete;
@@ -55,6 +56,8 @@ class ControlPlane {
   MeshLock* lock = nullptr;
   std::int64_t queues = 0;           ///< Control queues made so far; they choose the queues' tags.
   std::int64_t redistributions = 0;  ///< Made so far; they choose the tags of their messages.
+  /// For each group of these tags, the redistribution that got it last.
+  std::vector<std::weak_ptr<const void>> with_tags{};
 
   /// Decides which ranks are lost; null unless the mesh may survive.
   std::shared_ptr<LossWatch> losses;

@@ -61,6 +61,7 @@ class LongWait {
   void hear();
   [[nodiscard]] bool is_answered() const;
   void look_for_failures();
+  [[nodiscard]] bool has_failed(int member) const;
   void look_for_deadlock();
   void look_for_stall();
   void look_at_deadline();

@@ -169,7 +169,7 @@ class RANKMESH_API LossWatch : public std::enable_shared_from_this<LossWatch> {
             const mpi::CommunicatorView& comm, std::int64_t exclude_after,
             std::unique_ptr<LossLink> link);
 
-  void look(bool at_once);
+  bool look(bool at_once);
   void begin_round_for(std::size_t slot, std::uint64_t word);
   void exclude_late(const std::vector<int>& awaited);
   void exclude_if_late(RankArea& area) const;
@@ -177,7 +177,7 @@ class RANKMESH_API LossWatch : public std::enable_shared_from_this<LossWatch> {
   void end_excluded() const;
   static void end_all_excluded();
   static void hear_stops();
-  void notice();
+  bool notice();
   void decide_fates(std::uint64_t round) const;
   [[nodiscard]] Loss decide_with_other_nodes() const;
   // Nothing if the other mesh has not decided yet, or too few of its ranks survive.

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,10 +30,12 @@ struct MonitorState {
   WaitMonitor::Audience audience;
   RankNames names;
   const ControlPlane* control;            ///< Of the mesh; null if there is none.
+  std::uint64_t mark;                     ///< Of its messages.
   std::uint64_t questions = 0;            ///< The number asked so far; each answer repeats it.
   std::deque<Received<Verdict>> heard{};  ///< Verdicts that end later waits of this rank.
   std::deque<Verdict> given_up{};  ///< What this rank has given up, with the message for the other
                                    ///< ranks.
+  std::map<std::uint64_t, std::uint64_t> failures{};  ///< Of its waits, by the key of the point.
 
   /// On a shared communicator: the messages that this rank has sent, per member (empty if none),
   /// and the number of those that it has received. See WaitMonitor::receive_leftovers().
@@ -41,7 +44,8 @@ struct MonitorState {
 
   /// Sends a message to a member, and does not wait for it.
   template <class Message>
-  void send(int member, int tag, const Message& message) {
+  void send(int member, int tag, Message message) {
+    message.mark = mark;
     if (audience == WaitMonitor::Audience::shared) {
       sent.resize(static_cast<std::size_t>(comm.size()));
       ++sent[static_cast<std::size_t>(member)];
@@ -51,7 +55,7 @@ struct MonitorState {
   /// Receives a message if one has arrived.
   template <class Message>
   std::optional<Received<Message>> take(int tag) {
-    auto message = receive<Message>(comm, tag);
+    auto message = receive<Message>(comm, tag, mark);
     if (message) ++taken;
     return message;
   }
@@ -62,6 +66,10 @@ struct MonitorState {
   [[nodiscard]] NodeBoard* board() const;
   /// Returns what the board says about a member; nothing if it is not on this node.
   [[nodiscard]] std::optional<RankStatus> look(int member) const;
+  /// Returns the number of this rank's attempt at a point, from 1. After a failure, the members may
+  /// wait there again, while verdicts about the failure are still on their way. Those that have
+  /// failed together have the same number; one that has not come yet has a lower one.
+  [[nodiscard]] std::uint64_t attempt_at(std::uint64_t key) const;
   /// Says that this rank has given up a point, and why.
   [[nodiscard]] std::string gave_up(const WaitPoint& point, const std::string& reason) const;
 
@@ -85,6 +93,8 @@ struct MonitorState {
   [[nodiscard]] Verdict for_late_member(int member, Verdict verdict) const;
   /// Forgets that this rank has given up the point, because it waits there again.
   void come_back(const WaitPoint& point);
+  /// Remembers a verdict as the end of this rank's attempt.
+  void end_attempt(Verdict verdict, std::uint64_t key);
   /// Throws the verdict as the end of the wait at this point.
   [[noreturn]] void throw_verdict(const WaitPoint& point, const Verdict& verdict);
 };

@@ -91,6 +91,8 @@ class RANKMESH_API NodeBoard {
   /// Returns whether a rank's process has ended without closing the mesh, or an exception has
   /// destroyed its mesh. Costs two system calls.
   [[nodiscard]] bool has_failed(Rank rank) const;
+  /// Returns whether a rank has destroyed its mesh without close(), and not by an exception.
+  [[nodiscard]] bool has_destroyed(Rank rank) const;
   /// Returns true once per rank, on one rank of the node: the caller then reports the end.
   [[nodiscard]] bool claim_end_report(Rank rank) const;
   /// Returns whether the caller has to report a stall that began at this time. The result is false

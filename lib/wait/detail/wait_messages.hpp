@@ -50,8 +50,9 @@ inline constexpr std::uint64_t wait_mark = 0x72616e6b6d657368;  // "rankmesh"
 struct Note {
   std::uint64_t mark = wait_mark;
   std::uint64_t key = 0;
-  std::uint64_t number = 0;  ///< Of the question; an answer repeats it.
-  std::uint64_t scope = 0;   ///< Of the question; see WaitPoint::scope.
+  std::uint64_t number = 0;   ///< Of the question; an answer repeats it.
+  std::uint64_t scope = 0;    ///< Of the question; see WaitPoint::scope.
+  std::uint64_t attempt = 0;  ///< Of the question; see MonitorState::attempt_at().
   /// Of an answer: the calls that its sender has made in this scope, plus 1; 0: not known.
   std::uint64_t calls = 0;
   char ranks[40] = {};  ///< The members of a collective in which the sender waits.
@@ -65,6 +66,7 @@ struct Verdict {
   std::uint64_t mark = wait_mark;
   std::uint64_t key = 0;
   std::uint64_t scope = 0;
+  std::uint64_t attempt = 0;       ///< The sender's; see MonitorState::attempt_at().
   std::int64_t is_remembered = 0;  ///< Whether it also ends later waits at the point.
   std::int64_t is_timeout = 0;     ///< Whether the receiver throws a TimeoutError, not a PeerError.
   std::int64_t limit = 0;          ///< The TimeLimit that has passed.
@@ -72,11 +74,12 @@ struct Verdict {
   std::int64_t missing[max_missing] = {};
   char message[2048] = {};
 
-  /// @param from  The member that sent it.
-  [[nodiscard]] bool concerns(const WaitPoint& point, int from) const {
+  /// @param from         The member that sent it.
+  /// @param own_attempt  The receiver's attempt at the point. An earlier one does not concern it.
+  [[nodiscard]] bool concerns(const WaitPoint& point, int from, std::uint64_t own_attempt) const {
     if (scope == everything)
       return std::find(point.members.begin(), point.members.end(), from) != point.members.end();
-    return key == point.key || (scope != 0 && scope == point.scope);
+    return (key == point.key && attempt >= own_attempt) || (scope != 0 && scope == point.scope);
   }
   [[nodiscard]] std::vector<Rank> missing_ranks() const {
     return {missing, missing + std::min<std::int64_t>(missing_count, max_missing)};
@@ -101,11 +104,13 @@ inline Verdict verdict_of(const WaitPoint& point, const std::vector<Rank>& missi
 }
 
 /// Receives a message of a monitor if one has arrived. On a communicator that the program also
-/// uses, a message with the same tag and size may belong to the program.
+/// uses, a message with the same tag and size may belong to the program, or to an earlier opening.
+/// @param mark  That of the monitor.
 template <class Message>
-std::optional<Received<Message>> receive(const mpi::CommunicatorView& comm, int tag) {
+std::optional<Received<Message>> receive(const mpi::CommunicatorView& comm, int tag,
+                                         std::uint64_t mark) {
   auto received = receive_if_arrived<Message>(comm, tag);
-  if (received && received->message.mark != wait_mark) return std::nullopt;
+  if (received && received->message.mark != mark) return std::nullopt;
   return received;
 }
 

@@ -42,6 +42,10 @@ struct Capture {
 bool capture_forbids_unsafe_calls();
 // The same for questions.
 bool capture_forbids_queries();
+// True while a stream of the device is captured, in any mode and by any thread: a handle that
+// encompasses the stream, such as the device, cannot be waited for (CUDA Programming Guide,
+// "Prohibited and Unhandled Operations"). The captures are spoilt by the attempt.
+bool capture_forbids_device_wait(int device);
 
 // Memory that a capture allocates belongs to its graph: it lives until the last graph that came of
 // the capture is destroyed (CUDA Programming Guide, "Graph Memory Nodes").

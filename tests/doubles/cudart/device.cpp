@@ -9,7 +9,10 @@
 #include <atomic>
 #include <cstdio>
 #include <cstring>
+#include <mutex>
+#include <set>
 #include <sstream>
+#include <utility>
 #include <vector>
 
 #include "common/settings.hpp"
@@ -112,6 +115,16 @@ const Machine& machine() {
 thread_local int chosen_device = 0;
 std::atomic<long long> wrong_uses{0};
 
+struct Contexts {
+  std::mutex mutex;
+  std::set<int> devices;
+};
+
+Contexts& contexts() {
+  static Contexts* const made = new Contexts;
+  return *made;
+}
+
 // FAKE_CUDA_COMPUTE_CAPABILITIES has a number such as 80 for each device; the last one goes for the
 // rest.
 int compute_capability(int device) {
@@ -167,6 +180,11 @@ int attribute(cudaDeviceAttr which, int device, bool& known) {
 int device_count() { return static_cast<int>(machine().visible.size()); }
 bool have_driver() { return machine().driver; }
 int current_device() { return chosen_device; }
+void use_context() {
+  if (broken("contexts")) return;
+  std::lock_guard lock(contexts().mutex);
+  contexts().devices.insert(chosen_device);
+}
 bool valid_device(int device) { return device >= 0 && device < device_count(); }
 
 // A runtime runs on drivers of its own major release and of later ones ("CUDA Compatibility", minor
@@ -202,6 +220,18 @@ extern "C" {
 
 void fake_cuda_note_wrong_device(void) { wrong_device(); }
 
+bool fake_cuda_has_context(int device) {
+  std::lock_guard lock(contexts().mutex);
+  return contexts().devices.count(device) != 0;
+}
+
+void fake_cuda_forget_contexts(void) {
+  std::lock_guard lock(contexts().mutex);
+  contexts().devices.clear();
+}
+
+int fake_cuda_exchange_device(int device) { return std::exchange(chosen_device, device); }
+
 cudaError_t cudaGetDeviceCount(int* count) {
   if (count == nullptr) return record(cudaErrorInvalidValue);
   if (const cudaError_t error = usable(); error != cudaSuccess) {
@@ -216,6 +246,7 @@ cudaError_t cudaSetDevice(int device) {
   if (const cudaError_t error = usable(); error != cudaSuccess) return record(error);
   if (!valid_device(device)) return record(cudaErrorInvalidDevice);
   chosen_device = device;
+  use_context();  // since CUDA 12 ("CUDA Runtime API", cudaSetDevice)
   return cudaSuccess;
 }
 

@@ -13,6 +13,10 @@ bool have_driver();    // FAKE_CUDA_DEVICES=none takes it away
 int current_device();  // of this thread
 bool valid_device(int device);
 
+// The first call of a process that needs a device creates a context on it, which costs some of its
+// memory: on the thread's current device, which is device 0 if the thread has chosen none.
+void use_context();
+
 // cudaSuccess, or what every call answers where no device can be used.
 cudaError_t usable();
 

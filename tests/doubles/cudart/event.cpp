@@ -46,6 +46,7 @@ extern "C" {
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* handle, unsigned flags) {
   if (const cudaError_t error = usable(); error != cudaSuccess) return record(error);
   if (handle == nullptr) return record(cudaErrorInvalidValue);
+  use_context();
   const auto event = std::make_shared<CUevent_st>();
   event->device = current_device();
   event->flags = flags;
@@ -91,6 +92,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 cudaError_t cudaEventQuery(cudaEvent_t handle) {
   const auto event = find_event(handle);
   if (!event) return record(cudaErrorInvalidResourceHandle);
+  use_context();
   if (event->capture) return record(cudaErrorCapturedEvent);
   if (capture_forbids_queries()) return record(cudaErrorStreamCaptureUnsupported);
   if (device_fault() != cudaSuccess) return record(device_fault());

@@ -121,6 +121,16 @@ bool capture_forbids_unsafe_calls() {
   return forbidden;
 }
 
+bool capture_forbids_device_wait(int device) {
+  if (broken("device_guard")) return false;
+  std::lock_guard lock(issue_mutex());
+  bool forbidden = false;
+  for (const auto& capture : all().captures)
+    if (const auto origin = find_stream(capture->origin); origin && origin->device == device)
+      capture->invalid = forbidden = true;
+  return forbidden;
+}
+
 bool capture_forbids_queries() { return !broken("query_guard") && capture_forbids_unsafe_calls(); }
 
 GraphCounters count_graphs() {
@@ -200,6 +210,7 @@ cudaError_t cudaStreamGetCaptureInfo(cudaStream_t handle, cudaStreamCaptureStatu
 
 cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
   if (mode == nullptr) return record(cudaErrorInvalidValue);
+  use_context();  // meta-pytorch/torchcomms#777
   std::swap(*mode, thread_mode);
   return cudaSuccess;
 }

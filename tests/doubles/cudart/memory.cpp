@@ -127,6 +127,17 @@ bool fake_cuda_owns(const void* pointer, size_t bytes, int* device) {
   return found.place != Place::pageable && found.whole;
 }
 
+bool fake_cuda_unmap(void* pointer) {
+  const Found found = find_memory(pointer, 0);
+  if (found.place != Place::device || found.base != pointer) return false;
+  if (broken("unmap")) wait_for_device(found.device);
+  if (is_device_idle(found.device)) return release(pointer) == cudaSuccess;
+  std::lock_guard lock(memory().mutex);
+  std::memset(pointer, unwritten, found.bytes);
+  memory().blocks.erase(address(pointer));
+  return true;
+}
+
 void fake_cuda_charge(int device, long long bytes) {
   std::lock_guard lock(memory().mutex);
   memory().charged[device] += bytes;
@@ -136,6 +147,7 @@ void fake_cuda_charge(int device, long long bytes) {
 // streams ("CUDA Programming Guide", implicit synchronization).
 cudaError_t cudaMalloc(void** pointer, size_t bytes) {
   if (const cudaError_t error = usable(); error != cudaSuccess) return record(error);
+  use_context();
   if (capture_forbids_unsafe_calls()) return record(cudaErrorStreamCaptureUnsupported);
   if (bytes > 0 && !broken("malloc_waits")) wait_implicitly(current_device());
   return record(allocate(pointer, bytes, current_device()));
@@ -158,6 +170,7 @@ cudaError_t cudaFree(void* pointer) {
 cudaError_t cudaHostAlloc(void** pointer, size_t bytes, unsigned int) {
   if (const cudaError_t error = usable(); error != cudaSuccess) return record(error);
   if (pointer == nullptr) return record(cudaErrorInvalidValue);
+  use_context();
   if (capture_forbids_unsafe_calls()) return record(cudaErrorStreamCaptureUnsupported);
   if (!broken("malloc_waits")) wait_implicitly(current_device());
   void* made = raw_memory(bytes == 0 ? 1 : bytes);

@@ -79,6 +79,9 @@ std::vector<Mark> take(CUmemPoolHandle_st& pool, Stream& stream, std::size_t byt
   return foreign;
 }
 
+// Pools are made and changed like memory that is not in stream order.
+bool capture_forbids_pools() { return !broken("pool_guard") && capture_forbids_unsafe_calls(); }
+
 // Memory that is allocated during a capture has one address in all launches of the graph, and its
 // content does not outlive a launch.
 cudaError_t add_node(Stream& stream, void* pointer, std::size_t bytes) {
@@ -199,17 +202,20 @@ cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps* wante
   if (pool == nullptr || wanted == nullptr || wanted->allocType != cudaMemAllocationTypePinned ||
       wanted->location.type != cudaMemLocationTypeDevice || !valid_device(wanted->location.id))
     return record(cudaErrorInvalidValue);
+  if (capture_forbids_pools()) return record(cudaErrorStreamCaptureUnsupported);
   std::lock_guard lock(pools().mutex);
   *pool = new_pool(wanted->location.id);
   return cudaSuccess;
 }
 
 cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool) {
+  if (capture_forbids_pools()) return record(cudaErrorStreamCaptureUnsupported);
   std::lock_guard lock(pools().mutex);
   return record(std::erase(pools().live, pool) == 1 ? cudaSuccess : cudaErrorInvalidValue);
 }
 
 cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void* value) {
+  if (capture_forbids_pools()) return record(cudaErrorStreamCaptureUnsupported);
   std::lock_guard lock(pools().mutex);
   if (!is_live(pool) || value == nullptr) return record(cudaErrorInvalidValue);
   if (attribute == cudaMemPoolAttrReleaseThreshold)
@@ -222,6 +228,7 @@ cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribut
 }
 
 cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, size_t keep) {
+  if (capture_forbids_pools()) return record(cudaErrorStreamCaptureUnsupported);
   std::lock_guard lock(pools().mutex);
   if (!is_live(pool)) return record(cudaErrorInvalidValue);
   pool->reserved = std::min(pool->reserved, std::max(pool->used, keep));

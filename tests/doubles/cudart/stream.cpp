@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "stream.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <map>
@@ -124,6 +125,13 @@ bool depends_on_capture(const Stream& stream) {
   return false;
 }
 
+bool spoils_dependent_captures(const Stream& stream) {
+  if (!depends_on_capture(stream)) return false;
+  for (const auto& other : streams_of(stream.device))
+    if (other->capture && !(other->flags & cudaStreamNonBlocking)) other->capture->invalid = true;
+  return true;
+}
+
 void submit_now(Stream& stream, FakeCudaWork work, std::vector<Mark> after) {
   add_implicit_order(stream, after);
   stream.push({std::move(after), std::move(work)});
@@ -154,11 +162,7 @@ cudaError_t submit_into_queue(cudaStream_t handle, FakeCudaPrepare prepare,
   const auto stream = find_stream(handle);
   if (!stream) return cudaErrorInvalidResourceHandle;
   if (stream->device != current_device() && !broken("stream_device")) return wrong_device();
-  if (depends_on_capture(*stream)) {
-    for (const auto& other : streams_of(stream->device))
-      if (other->capture && !(other->flags & cudaStreamNonBlocking)) other->capture->invalid = true;
-    return cudaErrorStreamCaptureImplicit;
-  }
+  if (spoils_dependent_captures(*stream)) return cudaErrorStreamCaptureImplicit;
   if (stream->capture) {
     if (stream->capture->invalid) return cudaErrorStreamCaptureInvalidated;
     stream->capture->add(stream.get(), std::move(prepare));
@@ -170,6 +174,11 @@ cudaError_t submit_into_queue(cudaStream_t handle, FakeCudaPrepare prepare,
 
 void wait_for_device(int device) {
   for (const auto& stream : streams_of(device)) stream->end().wait();
+}
+
+bool is_device_idle(int device) {
+  const auto streams = streams_of(device);
+  return std::all_of(streams.begin(), streams.end(), [](const auto& s) { return s->idle(); });
 }
 
 void wait_implicitly(int device) {
@@ -268,6 +277,7 @@ int fake_cuda_stream_device(cudaStream_t handle) {
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t* handle, unsigned flags, int priority) {
   if (const cudaError_t error = usable(); error != cudaSuccess) return record(error);
   if (handle == nullptr || flags > cudaStreamNonBlocking) return record(cudaErrorInvalidValue);
+  use_context();
   const auto stream = std::make_shared<Stream>();
   stream->device = current_device();
   stream->flags = flags;

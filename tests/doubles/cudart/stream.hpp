@@ -70,6 +70,8 @@ std::shared_ptr<Stream> find_stream(cudaStream_t handle);
 // True for the legacy default stream while a stream that it waits for is captured. The caller holds
 // issue_mutex().
 bool depends_on_capture(const Stream& stream);
+// Returns the same, and spoils these captures.
+bool spoils_dependent_captures(const Stream& stream);
 
 // Waits until the queue of the stream has space for a launch. No manual of CUDA states how many
 // launches fit; about 1,024 is what programs observe (see README.md), and the call that launches
@@ -86,6 +88,7 @@ cudaError_t submit_into_queue(cudaStream_t handle, FakeCudaPrepare prepare,
 void submit_now(Stream& stream, FakeCudaWork work, std::vector<Mark> after);
 
 void wait_for_device(int device);
+bool is_device_idle(int device);
 // The same for a call that need not say that it waits; counts it.
 void wait_implicitly(int device);
 long long implicit_waits();

@@ -10,12 +10,16 @@ using namespace fake;
 
 namespace {
 
-// A captured stream has nothing to wait for, and the attempt spoils the capture.
-bool spoils_capture(Stream& stream) {
+// A captured stream has nothing to wait for, and neither has the default stream while a stream that
+// waits for it is captured. The attempt spoils the capture.
+cudaError_t refusal(Stream& stream) {
   std::lock_guard lock(issue_mutex());
-  if (!stream.capture || broken("capture_guard")) return false;
-  stream.capture->invalid = true;
-  return true;
+  if (spoils_dependent_captures(stream)) return cudaErrorStreamCaptureImplicit;
+  if (stream.capture && !broken("capture_guard")) {
+    stream.capture->invalid = true;
+    return cudaErrorStreamCaptureUnsupported;
+  }
+  return capture_forbids_queries() ? cudaErrorStreamCaptureUnsupported : cudaSuccess;
 }
 
 }  // namespace
@@ -26,8 +30,8 @@ cudaError_t cudaStreamQuery(cudaStream_t handle) {
   if (const cudaError_t error = usable(); error != cudaSuccess) return record(error);
   const auto stream = find_stream(handle);
   if (!stream) return record(cudaErrorInvalidResourceHandle);
-  if (spoils_capture(*stream) || capture_forbids_queries())
-    return record(cudaErrorStreamCaptureUnsupported);
+  use_context();
+  if (const cudaError_t error = refusal(*stream); error != cudaSuccess) return record(error);
   if (device_fault() != cudaSuccess) return record(device_fault());
   return stream->idle() ? cudaSuccess : not_ready();
 }
@@ -36,8 +40,8 @@ cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
   if (const cudaError_t error = usable(); error != cudaSuccess) return record(error);
   const auto stream = find_stream(handle);
   if (!stream) return record(cudaErrorInvalidResourceHandle);
-  if (spoils_capture(*stream) || capture_forbids_queries())
-    return record(cudaErrorStreamCaptureUnsupported);
+  use_context();
+  if (const cudaError_t error = refusal(*stream); error != cudaSuccess) return record(error);
   stream->end().wait();
   shrink_pools();
   return cudaSuccess;
@@ -45,7 +49,9 @@ cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
 
 cudaError_t cudaDeviceSynchronize(void) {
   if (const cudaError_t error = usable(); error != cudaSuccess) return record(error);
-  if (capture_forbids_unsafe_calls()) return record(cudaErrorStreamCaptureUnsupported);
+  use_context();
+  if (capture_forbids_device_wait(current_device()) || capture_forbids_unsafe_calls())
+    return record(cudaErrorStreamCaptureUnsupported);
   wait_for_device(current_device());
   shrink_pools();
   return cudaSuccess;

@@ -110,12 +110,14 @@ Outcome read_config(const ncclConfig_t* given, Config& config) {
   config.max_ctas = whole.maxCTAs;
   config.split_share = whole.splitShare;
   config.traffic_class = whole.trafficClass;
-  // init.cc, parseCommConfig: both came with 2.27.
-  if (!undefined_or(whole.CTAPolicy, NCCL_CTA_POLICY_DEFAULT, NCCL_CTA_POLICY_ZERO))
-    return failed(ncclInvalidArgument, "ncclConfig_t: CTAPolicy is %d", whole.CTAPolicy);
-  if (!undefined_or(whole.nvlsCTAs, 1, 1024))
-    return failed(ncclInvalidArgument, "ncclConfig_t: nvlsCTAs is %d", whole.nvlsCTAs);
+  // init.cc, parseCommConfig: both came with 2.27, and the policy of copy engines with 2.28.
   if (version() >= 22700) {
+    const bool has_copy_engines = version() >= 22800 || broken("cta_policies");
+    const int last = has_copy_engines ? NCCL_CTA_POLICY_ZERO : NCCL_CTA_POLICY_EFFICIENCY;
+    if (!undefined_or(whole.CTAPolicy, NCCL_CTA_POLICY_DEFAULT, last))
+      return failed(ncclInvalidArgument, "ncclConfig_t: CTAPolicy is %d", whole.CTAPolicy);
+    if (!undefined_or(whole.nvlsCTAs, 1, 1024))
+      return failed(ncclInvalidArgument, "ncclConfig_t: nvlsCTAs is %d", whole.nvlsCTAs);
     config.cta_policy = whole.CTAPolicy;
     config.nvls_ctas = whole.nvlsCTAs;
   }

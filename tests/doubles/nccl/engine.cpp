@@ -189,15 +189,12 @@ std::shared_ptr<void> recording_of(const CommPtr& comm) {
 
 class OnDevice {  // as the library does it: the caller's device is there again afterwards
  public:
-  explicit OnDevice(int device) {
-    cudaGetDevice(&before_);
-    cudaSetDevice(device);
-  }
-  ~OnDevice() { cudaSetDevice(before_); }
+  explicit OnDevice(int device) : before_(fake_cuda_exchange_device(device)) {}
+  ~OnDevice() { fake_cuda_exchange_device(before_); }
   OnDevice(const OnDevice&) = delete;
 
  private:
-  int before_ = 0;
+  int before_;
 };
 
 // Lets `later` wait for what is queued on `earlier`.

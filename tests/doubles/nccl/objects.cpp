@@ -114,12 +114,12 @@ ncclResult_t ncclMemAlloc(void** pointer, size_t bytes) {
   return ncclSuccess;
 }
 
+// src/allocator.cc, ncclMemFree: cuMemUnmap and cuMemRelease, which wait for nothing.
 ncclResult_t ncclMemFree(void* pointer) {
   if (pointer == nullptr) return ncclSuccess;
   if (!forget(handles().memory, pointer, totals().memory))
     return report(failed(ncclInvalidArgument, "MemFree: this memory is not from ncclMemAlloc"));
-  return cudaFree(pointer) == cudaSuccess ? ncclSuccess
-                                          : report(failed(ncclUnhandledCudaError, "MemFree"));
+  return fake_cuda_unmap(pointer) ? ncclSuccess : report(failed(ncclUnhandledCudaError, "MemFree"));
 }
 
 ncclResult_t ncclCommRegister(const ncclComm_t handle, void* buffer, size_t bytes, void** out) {

@@ -45,6 +45,9 @@ CUDA = {  # behaviour: pattern of the test case that must fail
     "query_guard": "questions to any stream or event*",
     "memory_nodes": "memory that a capture allocates*",
     "launch_queue": "a launch waits while*",
+    "contexts": "a context is created on the current device*",
+    "device_guard": "a wait for the device spoils*",
+    "pool_guard": "a pool cannot be created or changed*",
 }
 NCCL = {
     "rank_count": "a wrong number of ranks*",
@@ -112,6 +115,8 @@ NCCL = {
     "destroy_waits": "finalize and destroy wait*",
     "window_meets": "registered memory*",
     "windows_at_rest": "registered memory*",
+    "unmap": "NCCL's memory is freed at once*",
+    "cta_policies": "the policy of copy engines came*",
     "release": "hundreds of communicators*",
 }
 

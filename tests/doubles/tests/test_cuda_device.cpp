@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "fake_cuda.hpp"
@@ -150,6 +151,32 @@ TEST_CASE("a stream or event of another device than the current one is refused a
     FakeCudaCounters counters;
     fake_cuda_counters(&counters);
     REQUIRE_SAME(counters.wrong_device, 2);
+  });
+}
+
+TEST_CASE("a context is created on the current device, which is device 0 in a new thread") {
+  const auto create_in_thread = [](auto call) { std::thread(call).join(); };
+  CHECK_RANKS(1, (Settings{{"FAKE_CUDA_DEVICES", "3"}}), [=](Rank) {
+    int device = -1;
+    cudaDeviceProp properties;
+    REQUIRE_SAME(cudaGetDevice(&device), 0);
+    REQUIRE_SAME(cudaGetDeviceProperties(&properties, 2), 0);
+    for (int d = 0; d < 3; ++d) REQUIRE_RANK(!fake_cuda_has_context(d));
+    REQUIRE_SAME(cudaSetDevice(1), 0);
+    REQUIRE_RANK(fake_cuda_has_context(1) && !fake_cuda_has_context(0));
+    const auto set = [] { REQUIRE_SAME(cudaSetDevice(2), 0); };
+    const auto relax = [] {
+      cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+      REQUIRE_SAME(cudaThreadExchangeStreamCaptureMode(&mode), 0);
+    };
+    create_in_thread([=] { set(), relax(); });
+    REQUIRE_RANK(fake_cuda_has_context(2) && !fake_cuda_has_context(0));
+    create_in_thread([=] { relax(), set(); });
+    REQUIRE_RANK(fake_cuda_has_context(0));
+    fake_cuda_forget_contexts();
+    void* p;
+    REQUIRE_SAME(cudaMalloc(&p, 16), 0);
+    REQUIRE_RANK(fake_cuda_has_context(1) && !fake_cuda_has_context(0));
   });
 }
 

@@ -3,6 +3,7 @@
 #include <cuda_runtime_api.h>
 #include <doctest/doctest.h>
 
+#include <cstdint>
 #include <functional>
 #include <thread>
 #include <vector>
@@ -133,6 +134,60 @@ TEST_CASE("waiting for a captured stream, or allocating meanwhile, spoils the ca
   });
 }
 
+TEST_CASE("a wait for the device spoils the captures of its streams, in every mode") {
+  CHECK_RANKS(1, (Settings{{"FAKE_CUDA_DEVICES", "2"}}), [](Rank) {
+    const auto stream = new_stream();
+    // Waits in another thread, which is relaxed, for a device.
+    const auto wait_for = [](int device) {
+      cudaError_t answer = cudaErrorUnknown;
+      std::thread([&] {
+        cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+        REQUIRE_SAME(cudaThreadExchangeStreamCaptureMode(&mode), 0);
+        REQUIRE_SAME(cudaSetDevice(device), 0);
+        answer = cudaDeviceSynchronize();
+      }).join();
+      return answer;
+    };
+    for (const auto mode : {cudaStreamCaptureModeGlobal, cudaStreamCaptureModeThreadLocal,
+                            cudaStreamCaptureModeRelaxed}) {
+      cudaGraph_t graph;
+      REQUIRE_SAME(cudaStreamBeginCapture(stream, mode), 0);
+      REQUIRE_SAME(wait_for(1), 0);
+      REQUIRE_SAME(wait_for(0), cudaErrorStreamCaptureUnsupported);
+      REQUIRE_SAME(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureInvalidated);
+      REQUIRE_SAME(wait_for(0), 0);
+    }
+  });
+}
+
+TEST_CASE("a pool cannot be created or changed during a capture, unless the thread is relaxed") {
+  CHECK_RANKS(1, Settings{}, [](Rank) {
+    const auto stream = new_stream();
+    cudaGraph_t graph;
+    cudaMemPool_t pool = nullptr;
+    cudaMemPoolProps wanted{};
+    wanted.allocType = cudaMemAllocationTypePinned;
+    wanted.location = {cudaMemLocationTypeDevice, {0}};
+    std::uint64_t all = ~std::uint64_t{0};
+    const auto set = [&] {
+      return cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &all);
+    };
+    REQUIRE_SAME(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), 0);
+    REQUIRE_SAME(cudaMemPoolCreate(&pool, &wanted), cudaErrorStreamCaptureUnsupported);
+    REQUIRE_SAME(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureInvalidated);
+    REQUIRE_SAME(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), 0);
+    cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+    REQUIRE_SAME(cudaThreadExchangeStreamCaptureMode(&mode), 0);
+    REQUIRE_SAME(cudaMemPoolCreate(&pool, &wanted), 0);
+    REQUIRE_SAME(set(), 0);
+    REQUIRE_SAME(cudaThreadExchangeStreamCaptureMode(&mode), 0);
+    REQUIRE_SAME(cudaStreamEndCapture(stream, &graph), 0);
+    REQUIRE_SAME(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), 0);
+    REQUIRE_SAME(set(), cudaErrorStreamCaptureUnsupported);
+    REQUIRE_SAME(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureInvalidated);
+  });
+}
+
 TEST_CASE("the default stream cannot be used while a stream that waits for it is captured") {
   CHECK_RANKS(1, Settings{}, [](Rank) {
     cudaStreamCaptureStatus status;
@@ -149,6 +204,9 @@ TEST_CASE("the default stream cannot be used while a stream that waits for it is
     REQUIRE_SAME(fake_cuda_enqueue(nullptr, [] {}), cudaErrorStreamCaptureImplicit);
     REQUIRE_SAME(cudaStreamIsCapturing(blocking, &status), 0);
     REQUIRE_SAME(status, cudaStreamCaptureStatusInvalidated);
+    REQUIRE_SAME(cudaStreamEndCapture(blocking, &graph), cudaErrorStreamCaptureInvalidated);
+    REQUIRE_SAME(cudaStreamBeginCapture(blocking, cudaStreamCaptureModeRelaxed), 0);
+    REQUIRE_SAME(cudaStreamQuery(nullptr), cudaErrorStreamCaptureImplicit);
     REQUIRE_SAME(cudaStreamEndCapture(blocking, &graph), cudaErrorStreamCaptureInvalidated);
   });
 }

@@ -184,8 +184,10 @@ TEST_CASE("a launch waits while the queue of its stream is full") {
         ++launched;
       }
     });
+    for (int turn = 0; turn < 10'000 && launched < 1023; ++turn)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    REQUIRE_SAME(launched, 1023);
+    REQUIRE_SAME(launched, 1023);  // and no more
     gate.open();
     caller.join();
     REQUIRE_SAME(cudaStreamSynchronize(stream), 0);

@@ -235,9 +235,13 @@ TEST_CASE("kernels that do not fit on the device wait for each other, whatever t
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
       rank.barrier();
       run(1 - rank.number);
-      std::this_thread::sleep_for(std::chrono::milliseconds(50));
       const bool fits = std::string(kernels) == "2";
-      REQUIRE_SAME(cudaStreamQuery(streams[0]), fits ? cudaSuccess : cudaErrorNotReady);
+      if (fits) {
+        REQUIRE_SAME(cudaStreamSynchronize(streams[0]), cudaSuccess);
+      } else {
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        REQUIRE_SAME(cudaStreamQuery(streams[0]), cudaErrorNotReady);
+      }
       rank.barrier();
       for (ncclComm_t comm : comms)
         if (fits) NCCL_OK(ncclCommDestroy(comm));

@@ -257,8 +257,7 @@ TEST_CASE("killed jobs leave nothing in /dev/shm") {
 
 TEST_CASE("faults on order: init, late init, ID, asynchronous error") {
   CHECK_RANKS(
-      2,
-      (Settings{{"FAKE_NCCL_FAULTS", "init:rank=1,comm=0,code=2"}, {"FAKE_NCCL_TIMEOUT", "0.3"}}),
+      2, (Settings{{"FAKE_NCCL_FAULTS", "init:rank=1,comm=0,code=2"}, {"FAKE_NCCL_TIMEOUT", "1"}}),
       [](Rank rank) {
         const ncclUniqueId id = shared_id(rank);
         ncclComm_t comm;

@@ -55,7 +55,7 @@ TEST_CASE("operations of a group start at the outermost end, as one batch") {
 
 TEST_CASE("communicators of a group start in the order of their hashes, not of the calls") {
   for (const char* version : {"22809", "22509"}) {
-    CHECK_RANKS(2, (Settings{{"FAKE_NCCL_VERSION", version}, {"FAKE_NCCL_TIMEOUT", "0.4"}}),
+    CHECK_RANKS(2, (Settings{{"FAKE_NCCL_VERSION", version}, {"FAKE_NCCL_TIMEOUT", "10"}}),
                 [by_hash = std::string(version) == "22809"](Rank rank) {
                   ncclComm_t first = make_comm(rank, 0), second = make_comm(rank, 1);
                   if (fake_nccl_hash(first) > fake_nccl_hash(second)) std::swap(first, second);

@@ -87,6 +87,23 @@ TEST_CASE("registered memory, windows and NCCL's own memory are counted") {
   });
 }
 
+TEST_CASE("NCCL's memory is freed at once, although the device has work that uses it") {
+  CHECK_RANKS(1, Settings{}, [](Rank) {
+    void* memory = nullptr;
+    NCCL_OK(ncclMemAlloc(&memory, 64));
+    CUDA_OK(cudaMemset(memory, 1, 64));
+    unsigned char* x = device(std::vector<unsigned char>{0});
+    const cudaStream_t stream = make_stream();
+    CUDA_OK(fake_cuda_enqueue(stream,
+                              [] { std::this_thread::sleep_for(std::chrono::milliseconds(50)); }));
+    CUDA_OK(cudaMemcpyAsync(x, memory, 1, cudaMemcpyDeviceToDevice, stream));
+    NCCL_OK(ncclMemFree(memory));
+    CUDA_OK(cudaStreamSynchronize(stream));
+    REQUIRE_SAME(host(x, 1).front(), 0xA5);
+    REQUIRE_SAME(count().memory, 0);
+  });
+}
+
 TEST_CASE("hundreds of communicators come and go, and nothing is left") {
   CHECK_RANKS(2, (Settings{{"FAKE_NCCL_MEMORY", "1000"}}), [](Rank rank) {
     const ncclComm_t parent = make_comm(rank);

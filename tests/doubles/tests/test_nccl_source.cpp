@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <fstream>
 #include <thread>
+#include <utility>
 
 #include "nccl_help.hpp"
 
@@ -27,6 +28,21 @@ TEST_CASE("a lower limit of thread blocks is refused without an upper one") {
     config.maxCTAs = 8;
     NCCL_OK(ncclCommInitRankConfig(&comm, 1, id, 0, &config));
   });
+}
+
+TEST_CASE("the policy of copy engines came with 2.28, and policies with 2.27") {
+  for (const auto& [version, is_accepted] :
+       {std::pair{"22605", true}, std::pair{"22707", false}, std::pair{"22809", true}})
+    CHECK_RANKS(1, (Settings{{"FAKE_NCCL_VERSION", version}}), [accepted = is_accepted](Rank) {
+      ncclUniqueId id;
+      ncclComm_t comm;
+      NCCL_OK(ncclGetUniqueId(&id));
+      ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+      config.CTAPolicy = NCCL_CTA_POLICY_ZERO;
+      const ncclResult_t result = ncclCommInitRankConfig(&comm, 1, id, 0, &config);
+      REQUIRE_SAME(result, accepted ? ncclSuccess : ncclInvalidArgument);
+      if (!accepted) REQUIRE_RANK(says(nullptr, "CTAPolicy is 2"));
+    });
 }
 
 namespace {

@@ -26,8 +26,9 @@ class RANKMESH_API SymmetricMemory {
   /// Allocates the memory. Local.
   /// @throws NcclError or CudaError if the allocation fails.
   SymmetricMemory(const Library& library, std::size_t bytes);
-  /// Frees the memory; may wait for all work on the device. Before you destroy the object, destroy
-  /// the communicators with which the memory is registered, or call deregister() for each of them.
+  /// Frees the memory. cudaFree waits for all work on the device, but NCCL waits for nothing, so
+  /// wait for the work that uses the memory before you destroy the object. Also destroy the
+  /// communicators with which the memory is registered, or call deregister() for each of them.
   ~SymmetricMemory();
   SymmetricMemory(const SymmetricMemory&) = delete;
   SymmetricMemory& operator=(const SymmetricMemory&) = delete;

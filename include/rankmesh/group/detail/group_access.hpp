@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "rankmesh/export.hpp"
 #include "rankmesh/group/coordinator.hpp"
@@ -42,6 +43,9 @@ struct RANKMESH_API GroupAccess {
   /// stream, after the work that `stream` holds now. Does not wait for the device.
   [[nodiscard]] static Work start(GroupCoordinator& group, const SequenceDescription& description,
                                   StreamRef stream, std::shared_ptr<DeviceSequence> sequence);
+  /// Throws unless the group is usable and no batch is open.
+  /// @param function  What the program has called; used in messages.
+  static void require_no_batch(const GroupCoordinator& group, std::string_view function);
   /// Returns the object that starts the messages of a sequence.
   [[nodiscard]] static std::unique_ptr<SequenceMessages> messages(const GroupCoordinator& group);
   /// Returns the state that all groups of the mesh share.

@@ -11,6 +11,9 @@
 
 namespace rankmesh::nccl {
 
+/// The first version of NCCL with the policy NCCL_CTA_POLICY_ZERO.
+constexpr int first_with_copy_engines = 22800;
+
 /// The configuration of a communicator. NCCL reads as many bytes as the configuration says it has,
 /// and ignores those that the loaded version does not know.
 class NativeConfig {
