@@ -56,10 +56,15 @@ WaitPoint message_point(const std::string& name, const GroupDescription& group,
                        fmt::format("{}|{}>{}|{}", identity, from.value(), to.value(), ends.tag));
 }
 
+// Returns the call that the program made.
+const Call& of_program(const Call& call) {
+  return call.original == nullptr ? call : *call.original;
+}
+
 // A collective, and its number among those of its group.
 struct NumberedCall {
   NumberedCall(const Call& call, std::uint64_t count)
-      : descriptor{describe(call, call.operation)},
+      : descriptor{describe(of_program(call), call.operation)},
         number{count},
         is_on_device{call.is_on_device()} {}
   CallDescriptor descriptor;

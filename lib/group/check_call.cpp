@@ -25,6 +25,18 @@ class Checker {
     collective();
   }
 
+  // Checks a v-form whose members have not exchanged the sizes of the blocks yet.
+  void sizes(bool of_arrays) const {
+    const Call& c = call_;
+    memory();
+    if (has_root(c.operation)) member(c.root, "root");
+    if (c.in_blocks == nullptr) return;
+    if (of_arrays && c.in_blocks->rows() > 0)
+      refuse("a SlicedAxis may divide the arrays that are the elements of in",
+             "pass memory for the block, or a span of the innermost elements as in");
+    if (has_input(c.operation, c.root == self_)) (void)own_block(c.in_blocks, c.in.count, "in");
+  }
+
  private:
   void collective() const {
     const Call& c = call_;
@@ -298,6 +310,11 @@ class Checker {
 
 void check_call(const Call& call, std::string_view group, RankInGroup self, std::int64_t size) {
   Checker{call, group, self, size}.check();
+}
+
+void check_sizes(const Call& call, bool of_arrays, std::string_view group, RankInGroup self,
+                 std::int64_t size) {
+  Checker{call, group, self, size}.sizes(of_arrays);
 }
 
 }  // namespace rankmesh::detail

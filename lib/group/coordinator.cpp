@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "detail/call_dispatcher.hpp"
+#include "detail/check_call.hpp"
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/group/detail/group_access.hpp"
 
@@ -43,11 +44,8 @@ std::optional<std::int64_t> CallIssuer::arrived(RankInGroup from, int tag) {
   return dispatcher_->arrived(from, tag);
 }
 
-void CallIssuer::require_blocks(const char* function, std::size_t blocks) const {
-  if (static_cast<std::int64_t>(blocks) != size_)
-    refuse(*dispatcher_, function,
-           fmt::format("in has {} counts, but the group has {} members", blocks, size_),
-           fmt::format("pass {} counts, one per member", size_));
+void CallIssuer::require_sizes(const Call& call, bool of_arrays) const {
+  check_sizes(call, of_arrays, dispatcher_->name(), self_, size_);
 }
 
 CalledBy::CalledBy(MeshRuntime& runtime, UserFunction function)
@@ -72,7 +70,8 @@ void CallIssuer::require_divisible(std::size_t elements) const {
 void CallIssuer::require_same_axes(const Call& call, const ArrayShape& in, const ArrayShape& out,
                                    bool has_axis) const {
   const bool is_root = call.root == self_;
-  if (!has_input(call.operation, is_root) || !has_output(call.operation, is_root)) return;
+  const bool has_in = has_input(call.operation, is_root);
+  const bool has_out = has_output(call.operation, is_root);
   const auto refuse_axes = [&](std::string_view problem, const char* hint) {
     refuse(*dispatcher_, to_string(call.operation),
            fmt::format("in is {}, out is {}: {}", in.to_string(), out.to_string(), problem), hint);
@@ -80,8 +79,9 @@ void CallIssuer::require_same_axes(const Call& call, const ArrayShape& in, const
   const bool is_sliced =
       std::ranges::any_of(std::array{call.in_blocks, call.out_blocks},
                           [](const Blocks* b) { return b != nullptr && b->rows() > 0; });
-  if (is_sliced && (!in.is_row_major() || !out.is_row_major()))
+  if (is_sliced && ((has_in && !in.is_row_major()) || (has_out && !out.is_row_major())))
     refuse_axes("a SlicedAxis divides a row-major array", "pass row-major arrays");
+  if (!has_in || !has_out) return;
   if (in.axes() < 2 || out.axes() < 2 || in.count() == 0 || out.count() == 0) return;
   if (in.axes() != out.axes()) {
     if (!in.is_row_major() || !out.is_row_major())

@@ -42,6 +42,7 @@ WaitPoint point_of(const Operations& operations, Rank self) {
   // Members that wait for the same operations must not end with this wait, which may be short.
   point.key = hash_bytes(fmt::format("wait_any of rank {}", self.value())).low;
   point.may_repeat = true;
+  point.is_in_mesh = false;  // it enters the mesh at each poll
   return point;
 }
 

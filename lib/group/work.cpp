@@ -76,11 +76,11 @@ void Work::wait(Deadline::Duration timeout) {
 
 bool Work::cancel() {
   if (operation_ == nullptr) return false;
-  const auto runtime = runtime_;  // both must outlive the lock
-  const auto operation = operation_;
-  const detail::CallLock lock{*runtime};
-  const bool was_cancelled = runtime->in_flight.cancel(
-      *operation, runtime->control->monitor, Deadline{operation->connection->group.timeout});
+  const bool was_cancelled =
+      locked(runtime_, operation_, [](detail::MeshRuntime& runtime, auto& operation) {
+        return runtime.in_flight.cancel(operation, runtime.control->monitor,
+                                        Deadline{operation.connection->group.timeout});
+      });
   *this = {};
   return was_cancelled;
 }

@@ -25,6 +25,14 @@ std::int64_t size_of_modes(std::span<const Mode> modes) {
   return size;
 }
 
+// A number that differs for most groups.
+std::uint64_t number_of(const RankSet& ranks) {
+  std::uint64_t number = 0;
+  for (const Rank rank : ranks)
+    number = (number + static_cast<std::uint64_t>(rank.value()) + 1) * 0x9e3779b97f4a7c15;
+  return number;
+}
+
 std::string text_of(std::span<const Mode> modes) {
   std::string text;
   for (const Mode& mode : modes) text += fmt::format(" {}:{}", mode.size, mode.stride);
@@ -110,7 +118,9 @@ GroupFamily GroupFamily::of(std::string name, std::vector<RankSet> groups) {
     std::int64_t k = 0;
     for (const Rank rank : groups[g])
       lists->places.push_back({rank.value(), {static_cast<std::int64_t>(g), RankInGroup{k++}}});
+    lists->by_ranks.emplace_back(number_of(groups[g]), static_cast<std::int64_t>(g));
   }
+  std::ranges::sort(lists->by_ranks);
   for (const RankSet& group : groups) family.uniform_ &= group.size() == family.group_size_;
   std::ranges::stable_sort(lists->places, {}, [](const auto& p) { return p.first; });
   lists->groups = std::move(groups);
@@ -160,6 +170,14 @@ std::vector<GroupIndex> GroupFamily::find_all(Rank rank) const {
 
 std::optional<std::int64_t> GroupFamily::find_group(const RankSet& ranks) const {
   if (ranks.empty()) return std::nullopt;
+  if (explicit_) {
+    if (ranks.size() > group_size_) return std::nullopt;  // the ranks may be too many to visit
+    for (const auto& [number, g] :
+         std::ranges::equal_range(explicit_->by_ranks, number_of(ranks), {},
+                                  [](const auto& entry) { return entry.first; }))
+      if (group(g) == ranks) return g;
+    return std::nullopt;
+  }
   for (const GroupIndex& place : find_all(ranks.front()))
     if (place.rank_in_group == RankInGroup{0} && group(place.group) == ranks) return place.group;
   return std::nullopt;

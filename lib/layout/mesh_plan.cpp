@@ -54,6 +54,9 @@ void validate_values(std::string_view name, const GroupOptions& options) {
   if (options.warm_up_bytes < 0)
     refuse(fmt::format("warm_up_bytes must be 0 or more, got {}", options.warm_up_bytes),
            "write 0 for a warm-up with small messages only");
+  if (options.timeout && *options.timeout < 1)
+    refuse(fmt::format("timeout must be 1 or more, got {}", *options.timeout),
+           "give a number of seconds, or none for the timeout of the mesh");
   for (const auto& ctas : {options.min_ctas, options.max_ctas})
     if (ctas && (*ctas < 1 || *ctas > 64))
       refuse(fmt::format("min_ctas and max_ctas must be from 1 to 64, got {}", *ctas),
@@ -296,15 +299,15 @@ void MeshPlan::validate_parent(std::size_t family, const std::string& parent_nam
         fmt::format("split_from cannot be '{}': its groups overlap and have no communicators",
                     parent_name),
         "choose another family");
-  // Lists are checked completely. Strided families repeat the same pattern, so checking the first
-  // groups is sufficient. This bound keeps planning fast for worlds of millions of ranks.
-  constexpr std::int64_t most_checked = 1 << 16;  // ranks
+  // A strided family with more ranks repeats its pattern so often that groups at equal distances
+  // are sufficient. All groups of other families are checked.
+  constexpr std::int64_t most_checked = 1 << 24;  // ranks
   const GroupFamily& children = families_[family];
-  const std::int64_t checked =
+  const std::int64_t step =
       children.is_strided()
-          ? std::min(children.group_count(), 1 + most_checked / children.group_size())
-          : children.group_count();
-  for (std::int64_t g = 0; g < checked; ++g) {
+          ? 1 + (children.group_count() - 1) / (1 + most_checked / children.group_size())
+          : 1;
+  for (std::int64_t g = 0; g < children.group_count(); g += step) {
     const RankSet ranks = children.group(g);
     const auto place = families_[parent].find(ranks.front());
     for (const Rank rank : ranks) {

@@ -134,11 +134,9 @@ void use_survivors(const MeshPlan& plan, const Parts& parts, const std::vector<b
   if (result.copies_after > 0) {
     const auto order = detail::order_of(plan);
     const std::int64_t world = plan.world_size() / result.copies_before * result.copies_after;
-    const MeshPlan views{
-        world,
-        detail::views_with_copies(plan, result.copies_before, result.copies_after, nullptr),
-        {}};
-    const Parts after = detail::parts_of(views);
+    const std::vector<Layout> views =
+        detail::views_with_copies(plan, parts, result.copies_before, result.copies_after);
+    const Parts after = detail::parts_of(MeshPlan{world, views, {}});
     std::vector<std::vector<std::int64_t>> places(parts.count);
     for (std::size_t r = after.part.size(); r-- > 0;)
       places[after.part[r]].push_back(static_cast<std::int64_t>(r));
@@ -151,8 +149,8 @@ void use_survivors(const MeshPlan& plan, const Parts& parts, const std::vector<b
       of_part.pop_back();
     }
     const auto new_order = order ? keep_order(result.new_rank, world) : nullptr;
-    result.plan = detail::plan_with_copies(plan, result.copies_before, result.copies_after,
-                                           new_order, drops ? &result.new_rank : nullptr);
+    result.plan =
+        detail::plan_with_copies(plan, world, views, new_order, drops ? &result.new_rank : nullptr);
   }
   for (std::size_t r = 0; r < is_lost.size(); ++r)
     if (!is_lost[r] && result.new_rank[r] < 0) result.idle.push_back(static_cast<std::int64_t>(r));

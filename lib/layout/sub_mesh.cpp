@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Cuts parts out of a mesh, and joins parts.
 #include <algorithm>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -24,6 +25,33 @@ bool is_given(std::string_view name, Coordinates coordinates) {
 bool has_all(const Layout& layout, Coordinates coordinates) {
   return std::ranges::all_of(coordinates,
                              [&](const auto& c) { return layout.find(c.first).has_value(); });
+}
+
+// Returns the groups along the dimensions of a family in a view, or nothing if the view lacks one
+// of the dimensions.
+std::optional<GroupFamily> along_dimensions(const GroupFamily& family, const Layout& view) {
+  std::vector<std::size_t> members;
+  std::vector<std::size_t> listing;
+  for (const std::string& name : family.dimensions())
+    if (const auto d = view.find(name)) members.push_back(*d);
+  if (members.size() != family.dimensions().size()) return std::nullopt;
+  for (std::size_t d = 0; d < view.dimensions().size(); ++d)
+    if (std::ranges::find(members, d) == members.end()) listing.push_back(d);
+  return GroupFamily::of(family.name(), view, members, listing);
+}
+
+// Returns the family in a part of a view, or nothing if its groups do not follow from dimensions of
+// the view that the part has. A family may have the dimensions of a view and other groups, such as
+// the first and the last rank.
+std::optional<GroupFamily> family_in_part(const GroupFamily& family, const Layout& view,
+                                          const Layout& part) {
+  auto made = along_dimensions(family, part);
+  if (!made || along_dimensions(family, view)->has_same_groups(family)) return made;
+  const auto& dimensions = family.dimensions();
+  if (dimensions.size() == 1 &&
+      ends(family.name(), view, dimensions.front()).has_same_groups(family))
+    return ends(family.name(), part, dimensions.front());
+  return std::nullopt;
 }
 
 }  // namespace
@@ -81,26 +109,23 @@ Layout sub_mesh(const Layout& layout, Coordinates coordinates) {
 }
 
 MeshPlan sub_mesh(const MeshPlan& plan, Coordinates coordinates) {
+  std::vector<Layout> whole_views;
   std::vector<Layout> views;
-  for (const Layout& view : plan.views())
-    if (has_all(view, coordinates)) views.push_back(sub_mesh(view, coordinates));
+  for (const Layout& view : plan.views()) {
+    if (!has_all(view, coordinates)) continue;
+    whole_views.push_back(view);
+    views.push_back(sub_mesh(view, coordinates));
+  }
   if (views.empty())
     throw UnknownName{"no view of the mesh contains all of the given dimensions",
                       "give coordinates along dimensions of one view"};
   std::vector<GroupFamily> families;
   for (const GroupFamily& family : plan.families()) {
     if (!family.is_strided() || family.dimensions().empty()) continue;
-    for (const Layout& view : views) {
-      std::vector<std::size_t> members;
-      std::vector<std::size_t> listing;
-      for (const std::string& name : family.dimensions())
-        if (const auto d = view.find(name)) members.push_back(*d);
-      if (members.size() != family.dimensions().size()) continue;
-      for (std::size_t d = 0; d < view.dimensions().size(); ++d)
-        if (std::ranges::find(members, d) == members.end()) listing.push_back(d);
-      families.push_back(GroupFamily::of(family.name(), view, members, listing));
-      break;
-    }
+    std::optional<GroupFamily> found;
+    for (std::size_t v = 0; v < views.size() && !found; ++v)
+      found = family_in_part(family, whole_views[v], views[v]);
+    if (found) families.push_back(*std::move(found));
   }
   MeshPlan part{plan.world_size(), std::move(views), std::move(families)};
   for (const GroupFamily& family : part.families()) {

@@ -249,13 +249,14 @@ void Mesh::close(GroupCoordinator& group) {
   }
   std::exception_ptr failure;
   keep_failure(failure, [&] {
-    state.runtime->in_flight.end_receives(&connection, control.monitor, state.deadline());
+    state.runtime->in_flight.end_receives(&connection, control.monitor, state.deadline(),
+                                          differ || !meets);
   });
   if (differ)
     keep_failure(failure, [&] {
-      detail::compare_messages({&shared, 1}, control, connection.comm(),
-                               WaitPoint::of(group.ranks(), "close of " + group.name(),
-                                             "messages of " + connection.group.identity));
+      differ = detail::compare_messages({&shared, 1}, control, connection.comm(),
+                                        WaitPoint::of(group.ranks(), "close of " + group.name(),
+                                                      "messages of " + connection.group.identity));
     });
   if (connection.group.has_peers())
     keep_failure(failure, [&] { connection.guard().compare_at_close(); });
@@ -317,11 +318,12 @@ void Mesh::close() {
     throw;  // the mesh stays open
   }
   keep_failure(failure, [&] {
-    state.runtime->in_flight.end_receives(nullptr, control.monitor, state.deadline());
+    state.runtime->in_flight.end_receives(nullptr, control.monitor, state.deadline(), differ);
   });
   if (differ)
     keep_failure(failure, [&] {
-      detail::compare_messages(state.connections, control, control.comm(), messages_point(control));
+      differ = detail::compare_messages(state.connections, control, control.comm(),
+                                        messages_point(control));
     });
   if (control.losses != nullptr) {
     control.losses->close();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "detail/compare_messages.hpp"
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <numeric>
@@ -26,7 +27,8 @@ struct ToldMessages {
   std::array<char, 64> name{};
 };
 
-// The members of an adopted group need not agree on its name.
+// Several groups may have adopted one communicator, where MPI may give the messages of one group to
+// another.
 bool is_compared(const Connection& connection) {
   return !connection.group.is_adopted && !connection.messages.is_empty();
 }
@@ -119,7 +121,7 @@ std::uint64_t balance_of(OpenConnections connections, Rank self) {
   return sum;
 }
 
-void compare_messages(OpenConnections connections, ControlPlane& control,
+bool compare_messages(OpenConnections connections, ControlPlane& control,
                       const mpi::CommunicatorView& comm, const WaitPoint& point) {
   std::map<std::tuple<std::uint64_t, std::int64_t, std::int64_t, std::int64_t>, ToldMessages> pairs;
   std::map<std::uint64_t, bool> has_broken;
@@ -136,6 +138,7 @@ void compare_messages(OpenConnections connections, ControlPlane& control,
   for (const auto& [key, pair] : pairs)
     if (pair.entry.count.sent > pair.entry.count.received && !has_broken[pair.entry.group])
       refuse(pair, control.names);
+  return std::ranges::any_of(has_broken, [](const auto& group) { return group.second; });
 }
 
 }  // namespace rankmesh::detail

@@ -286,7 +286,10 @@ bool Mesh::commit(std::int64_t step) {
   bool stops = false;
   try {
     const detail::AtLook look{*state.control, [&] { watch.require_same_step(step); }};
-    if (goes_back) meet_others();
+    if (goes_back && watch.spans_nodes())  // a rank that goes on makes the same call of MPI first
+      stops = is_stop_requested_by_any(*state.control, step, point);
+    else if (goes_back)
+      meet_others();
     if (!watch.commit(step)) state.control->throw_if_newly_lost();
     if (watch.spans_nodes() || goes_back) {
       stops = is_stop_requested_by_any(*state.control, step, point);

@@ -206,12 +206,12 @@ class Counter {
     for (const Rank rank : ranks) {
       ++extra_groups_[static_cast<std::size_t>(rank.value())];
       extra_communicators_[static_cast<std::size_t>(rank.value())] +=
-          static_cast<std::uint16_t>(communicators);
+          static_cast<std::uint32_t>(communicators);
     }
   }
 
   [[nodiscard]] PlanCounts::PerRank per_rank(std::int64_t same,
-                                             const std::vector<std::uint16_t>& extra,
+                                             const std::vector<std::uint32_t>& extra,
                                              std::size_t of_rank_0) const {
     if (!covers_all_)
       return {static_cast<std::int64_t>(of_rank_0), static_cast<std::int64_t>(of_rank_0), false};
@@ -227,8 +227,8 @@ class Counter {
   std::int64_t same_groups_ = 0;  // groups and communicators that every rank has
   std::int64_t same_communicators_ = 0;
   bool covers_all_ = true;
-  std::vector<std::uint16_t> extra_groups_;  // by rank: those that only some ranks have
-  std::vector<std::uint16_t> extra_communicators_;
+  std::vector<std::uint32_t> extra_groups_;  // by rank: those that only some ranks have
+  std::vector<std::uint32_t> extra_communicators_;
 };
 
 }  // namespace

@@ -66,7 +66,7 @@ struct PlanCounts {
 ///
 /// Other families (lists, partial families and overlapping families) are enumerated group by group
 /// if arithmetic cannot count their groups. The figures per rank always need this enumeration. It
-/// takes 4 bytes of memory per rank of the world, and is limited to 16,777,216 ranks. For larger
+/// takes 8 bytes of memory per rank of the world, and is limited to 16,777,216 ranks. For larger
 /// worlds with such families, the figures per rank are the values of rank 0.
 PlanCounts count(const MeshPlan& plan);
 

@@ -190,12 +190,13 @@ struct Estimator {
           fmt::format("; at most {} instead of k (e-1)/e between nodes", model.nodes_per_token);
   }
 
-  void data(std::string_view name, std::int64_t held, std::int64_t shards) {
+  void data(std::string_view name, std::int64_t held, std::int64_t shards,
+            OptimizerSharing optimizer) {
     const std::int64_t d = size_of(plan, name);
     if (d < 2 || held == 0) return;
     std::string formula;
     std::string source = "Rajbhandari et al. 2020 (1910.02054), ";
-    switch (model.optimizer) {
+    switch (optimizer) {
       case OptimizerSharing::replicated:
         formula = "2 P w_grad (d-1)/d";
         source += "7.1";
@@ -209,7 +210,9 @@ struct Estimator {
         source += "7.2.2";
         break;
     }
-    add(std::string{name}, data_bytes(model, held, shards, d), Pattern::ring, formula, source);
+    ModelFigures figures = model;
+    figures.optimizer = optimizer;
+    add(std::string{name}, data_bytes(figures, held, shards, d), Pattern::ring, formula, source);
   }
 
   // The parameters of the embedding's copy on the last stage.
@@ -276,17 +279,21 @@ std::vector<FamilyVolume> estimate(const MeshPlan& plan, const ModelFigures& mod
   // Without a family of its own for the replicas of experts, they are those of other parameters.
   const bool has_expert_data = find(plan, "edp") != nullptr || find(plan, "expt_dp") != nullptr;
   const std::int64_t experts = has_expert_data ? 0 : model.expert_parameters / sizes.e;
-  estimator.data(all_data,
-                 model.parameters - model.expert_parameters + experts - replicated +
-                     estimator.second_embedding(),
-                 sizes.t * sizes.p);
-  estimator.data("tp_dp_cp", replicated, sizes.p);
+  const std::int64_t held = model.parameters - model.expert_parameters + experts - replicated +
+                            estimator.second_embedding();
+  estimator.data(all_data, held, sizes.t * sizes.p, model.optimizer);
+  // Replicas of the shards of fsdp add up the gradients of a shard.
+  if (all_data == "fsdp")
+    for (const std::string_view name : {"dp", "dp_replicate"})
+      estimator.data(name, held, sizes.t * sizes.p * size_of(plan, "fsdp"),
+                     OptimizerSharing::replicated);
+  estimator.data("tp_dp_cp", replicated, sizes.p, model.optimizer);
   estimator.embedding();
   // Megatron's preset has the prefix `expt_`.
   const std::int64_t etp = size_of(plan, "etp") * size_of(plan, "expt_tp");
   for (const char* name : {"edp", "expt_dp"})
     if (find(plan, name) != nullptr)
-      estimator.data(name, model.expert_parameters, etp * sizes.e * sizes.p);
+      estimator.data(name, model.expert_parameters, etp * sizes.e * sizes.p, model.optimizer);
   return std::move(estimator.volumes);
 }
 

@@ -50,9 +50,19 @@ class IndexSequence {
   std::vector<std::int64_t> ends_;  // the number of indices up to and with each range
 };
 
+// The sums of the first sizes of a split: none of them, one, and so on. Sums that overflow stay at
+// the greatest number.
+std::vector<std::int64_t> sums_of_sizes(const AxisSplit& split) {
+  std::vector<std::int64_t> sums{0};
+  for (const std::int64_t size : split.sizes)
+    sums.push_back(sums.back() + std::min(size, INT64_MAX - sums.back()));
+  return sums;
+}
+
 // The entries of a sequence of `count` indices that a coordinate has.
-std::vector<IndexRange> share_of(const AxisSplit& split, std::int64_t count, std::int64_t size,
-                                 std::int64_t coordinate, const Refuse& refuse) {
+std::vector<IndexRange> share_of(const AxisSplit& split, const std::vector<std::int64_t>& sums,
+                                 std::int64_t count, std::int64_t size, std::int64_t coordinate,
+                                 const Refuse& refuse) {
   switch (split.rule) {
     case ShareRule::even: {
       const std::int64_t first = coordinate * (count / size) + std::min(coordinate, count % size);
@@ -65,18 +75,13 @@ std::vector<IndexRange> share_of(const AxisSplit& split, std::int64_t count, std
       return {{coordinate * most, std::min(most, count - coordinate * most)}};
     }
     case ShareRule::sizes: {
-      std::int64_t first = 0;
-      std::int64_t sum = 0;
-      for (std::size_t c = 0; c < split.sizes.size(); ++c) {
-        if (static_cast<std::int64_t>(c) == coordinate) first = sum;
-        sum += std::min(split.sizes[c], INT64_MAX - sum);
-      }
-      if (sum != count)
+      if (sums.back() != count)
         refuse(split.position,
-               fmt::format("the sizes along '{}' add up to {} instead of {}", split.dimension, sum,
-                           count),
+               fmt::format("the sizes along '{}' add up to {} instead of {}", split.dimension,
+                           sums.back(), count),
                "give one size per coordinate, for all indices that are divided");
-      return {{first, split.sizes[static_cast<std::size_t>(coordinate)]}};
+      const auto c = static_cast<std::size_t>(coordinate);
+      return {{sums[c], split.sizes[c]}};
     }
     case ShareRule::cyclic: {
       std::vector<IndexRange> result;
@@ -187,6 +192,9 @@ AxisShares divide_axis(const AxisPlacement& axis, const Layout& layout, const Re
              "divide it by fewer ranks");
   }
 
+  std::map<const AxisSplit*, std::vector<std::int64_t>> sums;
+  for (const AxisSegment& segment : axis)
+    for (const AxisSplit& split : segment.splits) sums.emplace(&split, sums_of_sizes(split));
   std::int64_t runs = 0;
   for (std::int64_t share = 0; share < count; ++share) {
     IndexSequence indices;
@@ -199,7 +207,7 @@ AxisShares divide_axis(const AxisPlacement& axis, const Layout& layout, const Re
                                                 result.dimensions.begin());
         IndexSequence divided;
         for (const IndexRange& range :
-             share_of(split, left.size(), layout.dimensions()[dimension].size,
+             share_of(split, sums.at(&split), left.size(), layout.dimensions()[dimension].size,
                       result.coordinate(share, d, layout), refuse))
           divided.append(left, range.first, range.count);
         left = std::move(divided);

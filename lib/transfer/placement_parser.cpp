@@ -133,6 +133,35 @@ class PlaceParser : private detail::AxisParser {
                        open->name, open->name));
   }
 
+  // Whether the ranks of a view are others than 0, 1, ..., as some presets give them.
+  static bool has_own_ranks(const Layout& view) {
+    return view.ranks().highest().value() >= view.size();
+  }
+
+  // Numbers the ranks of a view 0, 1, ... in ascending order, so that `on` can list others.
+  void use_view(const Layout& view) {
+    data_->mesh_layout = view;
+    if (!has_own_ranks(view)) return;
+    const std::int64_t lowest = view.ranks().lowest().value();
+    RankSet own;
+    if (!view.ranks().table() && view.ranks().highest().value() == lowest + view.size() - 1) {
+      own = RankSet::range(Rank{lowest}, view.size());
+      data_->mesh_layout = Layout{view.dimensions(), view.offset() - lowest, nullptr};
+    } else {
+      std::vector<Rank> sorted = view.ranks().to_vector();
+      std::ranges::sort(sorted);
+      std::vector<std::int64_t> numbers;
+      for (const Rank rank : view.ranks())
+        numbers.push_back(std::ranges::lower_bound(sorted, rank) - sorted.begin());
+      std::vector<std::pair<std::string, std::int64_t>> sizes;
+      for (const auto& dimension : view.dimensions())
+        sizes.emplace_back(dimension.name, dimension.size);
+      own = RankSet::of(sorted);
+      data_->mesh_layout = Layout::row_major(sizes, 0, RankTable::make(std::move(numbers)));
+    }
+    if (!data_->on) data_->on = std::move(own);
+  }
+
   void read_mesh() {
     mesh_position_ = at_;
     const MeshString mesh = read_part(end_of_mesh(), MeshString::parse);
@@ -213,7 +242,7 @@ class PlaceParser : private detail::AxisParser {
     for (const Layout& view : parts_.views)
       if (std::ranges::all_of(names_,
                               [&](const auto& n) { return view.find(n.first).has_value(); })) {
-        data_->mesh_layout = view;
+        use_view(view);
         if (data_->on && data_->on->size() != view.size())
           refuse(on_position_,
                  fmt::format("the mesh has {}, but {} are listed",

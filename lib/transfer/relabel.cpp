@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -11,6 +13,7 @@
 
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/transfer/assignment.hpp"
+#include "transfer/detail/cells.hpp"
 #include "transfer/detail/placement_data.hpp"
 
 namespace rankmesh {
@@ -23,6 +26,35 @@ const RankSet& ranks_of_mesh(const TensorPlacement& place) {
 }
 
 constexpr std::size_t most_pairs = std::size_t{1} << 26;
+
+// Finds the classes of an axis by their indices.
+class ClassFinder {
+ public:
+  explicit ClassFinder(const detail::AxisShares& axis) {
+    for (std::size_t c = 0; c < axis.classes.size(); ++c)
+      for (const IndexRange& range : axis.classes[c].ranges)
+        ranges_.emplace_back(range, static_cast<std::int64_t>(c));
+    std::ranges::sort(ranges_, {}, [](const auto& entry) { return entry.first.first; });
+  }
+
+  /// Returns the classes that have indices of a share, and the numbers of these indices.
+  [[nodiscard]] std::vector<std::pair<std::int64_t, std::int64_t>> in(
+      const detail::AxisShare& share) const {
+    std::map<std::int64_t, std::int64_t> counts;
+    for (const AxisRun& run : share.by_global) {
+      const std::int64_t end = run.global + run.count;
+      auto entry = std::ranges::upper_bound(ranges_, run.global, {},
+                                            [](const auto& e) { return e.first.end(); });
+      for (; entry != ranges_.end() && entry->first.first < end; ++entry)
+        counts[entry->second] +=
+            std::min(end, entry->first.end()) - std::max(run.global, entry->first.first);
+    }
+    return {counts.begin(), counts.end()};
+  }
+
+ private:
+  std::vector<std::pair<IndexRange, std::int64_t>> ranges_;  // ascending
+};
 
 // The ranks that have the same elements.
 using RankClasses = std::map<std::vector<std::int64_t>, std::vector<Rank>>;
@@ -45,6 +77,27 @@ RankClasses classes_of(const TensorPlacement& place) {
   return classes;
 }
 
+// Calls `take(cell, elements)` for each cell of the place before that has elements which a rank has
+// afterwards.
+template <class Take>
+void for_each_common_cell(const std::vector<ClassFinder>& axes, const TensorPlacement::Data& to,
+                          Rank receiver, Take&& take) {
+  std::vector<std::int64_t> shares;
+  if (!to.shares_of(receiver, shares)) return;
+  std::vector<std::vector<std::pair<std::int64_t, std::int64_t>>> lists;
+  for (std::size_t a = 0; a < axes.size(); ++a)
+    lists.push_back(axes[a].in(to.shares[a].shares[static_cast<std::size_t>(shares[a])]));
+  detail::for_each_combination(lists, [&](const auto& classes) {
+    detail::Classes cell;
+    std::int64_t elements = 1;
+    for (const auto& [number, count] : classes) {
+      cell.push_back(number);
+      elements *= count;
+    }
+    take(cell, elements);
+  });
+}
+
 // The pairs of ranks of which one holds what the other one needs.
 class Holdings {
  public:
@@ -57,20 +110,26 @@ class Holdings {
   void add(const TensorTransfer& tensor, std::int64_t copies) {
     const std::int64_t width =
         copies * static_cast<std::int64_t>(size_of(message_type(tensor, TransferStep::first)));
-    const RankClasses holders = classes_of(tensor.from);
+    // Throws unless the shapes are equal.
+    (void)common_elements(tensor.from, Rank{0}, tensor.to, Rank{0});
+    const detail::CellRanks cells{tensor.from.data()};
+    std::vector<ClassFinder> axes;
+    for (const detail::AxisShares& axis : tensor.from.data().shares) axes.emplace_back(axis);
     for (const auto& [key, receivers] : classes_of(tensor.to)) {
-      const std::int64_t need = width * tensor.to.local_count(receivers.front());
-      needed_ += need * std::ssize(receivers);
-      // Different classes hold different elements, unless lists overlap.
+      needed_ += width * tensor.to.local_count(receivers.front()) * std::ssize(receivers);
+      // Different cells have different elements, so each of them counts once on a rank or a node.
+      std::map<Rank, std::int64_t> held;
       std::map<std::int64_t, std::int64_t> held_on_node;
-      for (const auto& [other, ranks] : holders) {
-        const std::int64_t bytes =
-            width * common_elements(tensor.from, ranks.front(), tensor.to, receivers.front());
-        if (bytes == 0) continue;
-        add(ranks, receivers, bytes, own_);
-        add(ranks, receivers, bytes * options_.node_weight, weighted_);
-        for (const std::int64_t on : nodes(ranks))
-          held_on_node[on] = std::min(need, held_on_node[on] + bytes);
+      for_each_common_cell(axes, tensor.to.data(), receivers.front(),
+                           [&](const detail::Classes& cell, std::int64_t elements) {
+                             const std::vector<Rank> holders = cells.of_all_sums(cell);
+                             for (const Rank holder : holders) held[holder] += elements * width;
+                             for (const std::int64_t on : nodes(holders))
+                               held_on_node[on] += elements * width;
+                           });
+      for (const auto& [holder, bytes] : held) {
+        add({&holder, 1}, receivers, bytes, own_);
+        add({&holder, 1}, receivers, bytes * options_.node_weight, weighted_);
       }
       for (const auto& [on, bytes] : held_on_node)
         add(on_node_[on], receivers, bytes * (options_.network_weight - options_.node_weight),
@@ -99,7 +158,7 @@ class Holdings {
     return result;
   }
 
-  void add(const std::vector<Rank>& holders, const std::vector<Rank>& receivers, std::int64_t bytes,
+  void add(std::span<const Rank> holders, const std::vector<Rank>& receivers, std::int64_t bytes,
            std::vector<HeldBytes>& pairs) const {
     for (const Rank holder : holders) {
       const auto known = number_.find(holder);
@@ -147,8 +206,10 @@ std::int64_t sum_of(const std::vector<HeldBytes>& pairs, const std::vector<std::
 }  // namespace
 
 TensorPlacement Relabelling::apply(const TensorPlacement& to) const {
+  const TensorPlacement::Data& data = to.data();
   std::vector<Rank> ranks;
-  for (const Rank rank : ranks_of_mesh(to)) {
+  for (std::int64_t r = 0; r < data.mesh_layout.size(); ++r) {
+    const Rank rank = data.on ? data.on->at(r) : Rank{r};
     const auto known = rank_of.find(rank);
     if (known == rank_of.end())
       throw UsageError{fmt::format("a relabelling does not have rank {}", rank.value()),
@@ -160,8 +221,10 @@ TensorPlacement Relabelling::apply(const TensorPlacement& to) const {
 
 std::vector<TensorTransfer> Relabelling::apply(std::span<const TensorTransfer> tensors) const {
   std::vector<TensorTransfer> result;
-  for (const TensorTransfer& tensor : tensors)
-    result.push_back({tensor.from, apply(tensor.to), tensor.name});
+  for (const TensorTransfer& tensor : tensors) {
+    result.push_back(tensor);
+    result.back().to = apply(tensor.to);
+  }
   return result;
 }
 

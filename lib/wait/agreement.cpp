@@ -41,7 +41,8 @@ std::vector<std::string> split_record(std::string_view record) {
   return parts;
 }
 
-std::string ranks_text(const std::vector<Rank>& ranks) {
+std::string ranks_text(std::vector<Rank> ranks) {
+  std::ranges::sort(ranks);
   return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", RankSet::of(ranks).to_string(60));
 }
 
@@ -65,20 +66,22 @@ std::string Agreement::record() const {
   return record;
 }
 
-std::string Agreement::finding(std::string_view activity, const std::vector<std::string>& records) {
+std::string Agreement::finding(const WaitMonitor& monitor, std::string_view activity,
+                               const std::vector<std::string>& records) {
   std::map<std::string, std::vector<Rank>> failures;
   std::vector<std::vector<std::string>> parts;
   for (std::size_t r = 0; r < records.size(); ++r) {
     parts.push_back(split_record(records[r]));
-    if (!parts.back().front().empty()) failures[parts.back().front()].emplace_back(r);
+    if (!parts.back().front().empty())
+      failures[parts.back().front()].push_back(monitor.in_mesh(static_cast<int>(r)));
   }
   std::string text = fmt::format("the {} ranks do not agree before {}:", records.size(), activity);
   for (const auto& [message, ranks] : failures)
     text += fmt::format("\n  {} failed: {}", ranks_text(ranks), message);
   if (!failures.empty()) return text;  // failed ranks may have no fields to compare
 
-  const auto& fields =
-      parts.front();  // those of rank 0, in its order; other releases may not have all of them
+  const auto& fields = parts.front();  // those of the first rank, in its order; other releases may
+                                       // not have all of them
   for (std::size_t field = 1; field + 2 < fields.size(); field += 3) {
     detail::RankTexts hashes;
     std::map<std::string, std::string> values;  // by hash
@@ -91,7 +94,7 @@ std::string Agreement::finding(std::string_view activity, const std::vector<std:
           value = parts[r][f + 2];
         }
       values.emplace(hash, value);
-      hashes.emplace_back(r, std::move(hash));
+      hashes.emplace_back(monitor.in_mesh(static_cast<int>(r)), std::move(hash));
     }
     if (values.size() < 2) continue;
     text += fmt::format("\n  {}:", fields[field]);
@@ -170,7 +173,7 @@ bool Agreement::agree(const mpi::CommunicatorView& comm, WaitMonitor& monitor,
     for (std::size_t r = 0; r < comparison->sizes.size(); ++r)
       records.push_back(comparison->all.substr(static_cast<std::size_t>(comparison->places[r]),
                                                static_cast<std::size_t>(comparison->sizes[r])));
-    comparison->text = finding(activity, records);
+    comparison->text = finding(monitor, activity, records);
     const bool all_equal =
         std::ranges::adjacent_find(records, std::ranges::not_equal_to{}) == records.end();
     const bool has_failure = std::ranges::any_of(

@@ -244,9 +244,10 @@ void WaitMonitor::wait(const std::function<bool()>& done, const WaitPoint& point
       throw;
     }
   };
+  const bool is_in_mesh = state_->control != nullptr && point.is_in_mesh;
   Deadline next_look{longest_between_looks};
   for (int polls = 1; !is_done(); ++polls) {
-    detail::advance_everything(state_->control == nullptr ? nullptr : state_->control->lock);
+    detail::advance_everything(is_in_mesh ? state_->control->lock : nullptr);
     if (polls % polls_per_look == 0 || next_look.passed() || deadline.passed()) {
       long_wait.look();
       next_look = Deadline{longest_between_looks};
@@ -277,6 +278,8 @@ void WaitMonitor::leave(const std::string& reason) {
     if (member != state_->comm.rank() && !state_->look(member))
       state_->send(member, detail::verdict_tag, detail::verdict_of(everything, {self}, why));
 }
+
+Rank WaitMonitor::in_mesh(int member) const { return state_->in_mesh(member); }
 
 bool WaitMonitor::has_sent() const { return !state_->sent.empty(); }
 

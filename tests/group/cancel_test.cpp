@@ -16,6 +16,7 @@
 #include "rankmesh/record/read.hpp"
 #include "support/checks.hpp"
 #include "support/mpi_world.hpp"
+#include "support/patience.hpp"
 
 using namespace rankmesh;
 using rankmesh_test::rank;
@@ -168,6 +169,43 @@ TEST_CASE("messages that were sent before close() still arrive") {
     CHECK(small == std::vector<int>(small.size(), from));
     CHECK(large == std::vector<int>(large.size(), from));
   });
+}
+
+TEST_CASE("messages that were sent before close() arrive however long they take") {
+  NEEDS_RANKS(2);
+  rankmesh_test::ScopedPatience patience;
+  patience->on_the_way = {};
+  with_and_without_comparison([](Mesh& mesh, GroupCoordinator& pp) {
+    constexpr int messages = 30;
+    std::vector<std::vector<int>> values(messages, std::vector<int>(5000));
+    const int from = static_cast<int>(pp.prev_rank().value());
+    for (int tag = 0; tag < messages; ++tag) {
+      (void)pp.recv_async(values[static_cast<std::size_t>(tag)], prev, tag);
+      (void)pp.send_async(std::vector<int>(5000, rank()), next, tag);
+    }
+    mesh.close();
+    CHECK(values == std::vector<std::vector<int>>(messages, std::vector<int>(5000, from)));
+  });
+}
+
+TEST_CASE("a mesh frees its communicators although close() has cancelled a receive") {
+  NEEDS_RANKS(2);
+  // MPI deletes the attributes of a communicator when it frees it.
+  int freed = 0;
+  int key = MPI_KEYVAL_INVALID;
+  const auto count = [](MPI_Comm, int, void* value, void*) {
+    ++*static_cast<int*>(value);
+    return MPI_SUCCESS;
+  };
+  MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, count, &key, nullptr);
+  Mesh mesh{MPI_COMM_WORLD, "pp=auto"};
+  auto& pp = mesh["pp"];
+  MPI_Comm_set_attr(pp.native_mpi(), key, &freed);
+  int value = 0;
+  (void)pp.recv_async(value, prev);
+  mesh.close();
+  CHECK(freed == 1);
+  MPI_Comm_free_keyval(&key);
 }
 
 TEST_CASE("a receiver that waits in close() already still takes part in a message") {

@@ -196,6 +196,11 @@ TEST_CASE("arrays with gaps and different orders of axes are refused") {
           std::string::npos);
     const std::vector<float> part(static_cast<std::size_t>(3 * Slice{2, dp}.size()));
     CHECK_THROWS_AS(dp.all_gather_v(part, columns, SlicedAxis({2, 3}, 0, dp)), UsageError);
+    // The other members have no whole array, but a block in the wrong order.
+    const Matrix all{2 * size(), 3};
+    Matrix block{2, 3, true};
+    if (!dp.is_first())
+      CHECK_THROWS_AS(dp.scatter_v(all, block, SlicedAxis({2 * size(), 3}, 0, dp), 0), UsageError);
   }
   // Flat memory has the order of the array.
   std::vector<float> flat(6);

@@ -2,11 +2,13 @@
 // Reductions of 16- and 8-bit floats on the host: computed in float32, rounded once.
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <string>
 #include <vector>
 
 #include "rankmesh/base/narrow_float.hpp"
 #include "rankmesh/rankmesh.hpp"
+#include "support/checks.hpp"
 #include "support/mpi_world.hpp"
 
 using namespace rankmesh;
@@ -69,4 +71,20 @@ TEST_CASE("a batch can contain sums of narrow floats and other axes") {
   CHECK(whole[static_cast<std::size_t>(tp.size() - 1)] == static_cast<float>(tp.size() - 1));
   CHECK(whole.back() == 7);
   mesh.close();
+}
+
+TEST_CASE("the error of a call on scratch memory names the call of the program") {
+  NEEDS_RANKS(2);
+  MeshOptions options;
+  options.check = false;  // comparisons have always named it
+  options.deadline = std::chrono::milliseconds{200};
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
+  auto& tp = mesh["tp"];
+  if (tp.is_first()) {
+    std::vector<BFloat16> values(3);
+    const auto error = rankmesh_test::thrown_by<TimeoutError>([&] { tp.all_reduce(values); });
+    CHECK_CONTAINS(error.message(), "tp.all_reduce(3 x bfloat16, sum");
+  }
+  rankmesh_test::wait_for_all();
+  mesh.abort();
 }

@@ -385,6 +385,27 @@ TEST_CASE("a factory that throws on one rank is reported on all ranks") {
   CHECK(log->destroyed == log->opened);
 }
 
+TEST_CASE("a factory that throws in a dynamic group is reported with the rank in the mesh") {
+  NEEDS_RANKS(3);
+  const auto log = std::make_shared<Log>();
+  MeshOptions options = with_sums(log);
+  options.transports["sums"] = [=, sums = options.transports["sums"]](const TransportGroup& group) {
+    auto made = sums(group);  // collective
+    if (group.ranks.size() == 2 && rank() == last()) throw std::runtime_error{"no such network"};
+    return made;
+  };
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto", options};
+  if (rank() >= last() - 1) {
+    const auto error = thrown_by<MismatchError>([&] {
+      (void)mesh.new_group({last() - 1, last()});
+    });
+    CHECK_CONTAINS(error.message(), "the 2 ranks do not agree");
+    CHECK_CONTAINS(error.message(), "\n  rank " + std::to_string(last()) + " failed: ");
+  }
+  CHECK(summed(mesh["tp"]) == size());
+  mesh.close();
+}
+
 TEST_CASE("a factory may decline a group, but only on all its members") {
   NEEDS_RANKS(2);
   MeshOptions options = with_sums(std::make_shared<Log>());

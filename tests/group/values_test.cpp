@@ -183,6 +183,47 @@ TEST_CASE("returned results: the counts of the blocks are found out") {
   mesh.close();
 }
 
+TEST_CASE("returned results: wrong sizes are refused before the members exchange the sizes") {
+  NEEDS_RANKS(2);
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
+  auto& tp = mesh["tp"];
+  const auto n = static_cast<std::size_t>(size());
+  // Only the first member calls the group wrongly. The others must get nothing of it.
+  const auto is_refused = [&](const char* part, auto&& call) {
+    if (rank() == 0) CHECK_THROWS_WITH_AS(call(), doctest::Contains(part), UsageError);
+    CHECK(tp.all_reduce(1) == size());
+  };
+  const std::vector<int> in(10);
+  const std::vector<int> large(n, 10);
+  std::vector<int> negative(n, 0);
+  negative.back() = -1;
+  for (const auto& [counts, part] :
+       {std::pair{large, "block 1 of in lies outside its 10 elements"},
+        std::pair{negative, " has -1 elements"}, std::pair{std::vector<int>(n + 1), "in has "}}) {
+    is_refused(part, [&] { (void)tp.scatter_v(in, counts, 0); });
+    is_refused(part, [&] { (void)tp.all_to_all_v(in, counts); });
+    is_refused(part, [&] { (void)tp.reduce_scatter_v(in, counts); });
+  }
+  is_refused("the root -1 is outside the group", [&] { (void)tp.scatter_v(in, large, -1); });
+  is_refused("is outside the group", [&] { (void)tp.gather_v(in, size()); });
+  mesh.close();
+}
+
+TEST_CASE("returned results: the blocks of a SlicedAxis have no whole rows") {
+  NEEDS_RANKS(2);
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
+  auto& tp = mesh["tp"];
+  const float rows[6][4]{};
+  const SlicedAxis columns{{6, 4}, 1, tp};
+  const doctest::Contains part{"a SlicedAxis may divide the arrays"};
+  CHECK_THROWS_WITH_AS(static_cast<void>(tp.scatter_v(rows, columns, 0)), part, UsageError);
+  CHECK_THROWS_WITH_AS(static_cast<void>(tp.reduce_scatter_v(rows, columns)), part, UsageError);
+  const std::vector<float> flat(24, 1);
+  const auto mine = static_cast<std::size_t>(columns.counts()[static_cast<std::size_t>(rank())]);
+  CHECK(tp.scatter_v(flat, columns, 0) == std::vector<float>(mine, 1));
+  mesh.close();
+}
+
 TEST_CASE("dynamic groups of a list of numbers, closed by their pointer") {
   Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
   if (rank() == 0) {

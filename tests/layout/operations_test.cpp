@@ -100,6 +100,20 @@ TEST_CASE("a sub-mesh of a plan keeps the families along the remaining dimension
   CHECK_THROWS_AS((void)sub_mesh(plan, Given{{"tp", 0}, {"ep", 0}}), rankmesh::UnknownName);
 }
 
+TEST_CASE("the ends of a dimension stay ends in a sub-mesh") {
+  const auto groups_at = [](const char* mesh, const char* name, const char* at) {
+    const auto part = sub_mesh(rankmesh::MeshSpec::parse(mesh).plan(), Given{{at, 0}});
+    const auto found = std::ranges::find(part.families(), name, &rankmesh::GroupFamily::name);
+    return found == part.families().end() ? "none" : found->group(0).to_string();
+  };
+  CHECK(groups_at("pp=4,tp=2 ; embd=ends(pp)", "embd", "tp") == "0,6");
+  CHECK(groups_at("pp=2,tp=2 ; embd=ends(pp)", "embd", "tp") == "0,2");
+  CHECK(groups_at("pp=4,tp=2 ; embd=ends(pp)", "embd", "pp") == "none");
+  CHECK(groups_at("megatron:world_size=16,tp=2,pp=4", "embd", "tp") == "0,12");
+  // The first stages are no groups along dimensions of a view.
+  CHECK(groups_at("megatron:world_size=16,tp=2,pp=4", "pos_embd", "tp") == "none");
+}
+
 TEST_CASE("the groups of a sub-mesh are those of the plan that lie in it") {
   const auto plan = rankmesh::MeshSpec::parse("a=3,b=2,c=4 | a=3,d=8 ; bc=b*c, ac=a*c").plan();
   for (const auto& [name, size] : Sizes{{"a", 3}, {"b", 2}, {"c", 4}, {"d", 8}})

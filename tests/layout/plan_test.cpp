@@ -199,6 +199,19 @@ TEST_CASE("a parent must contain every group, not only the first") {
                        rankmesh::SpecError);
 }
 
+TEST_CASE("a parent must contain the groups at the end of a large mesh") {
+  // The group 70000-70001 lies in two groups of the parent.
+  const Layout halves = Layout::row_major(Sizes{{"dp", 2}, {"x", 70001}});
+  const Layout pairs = Layout::row_major(Sizes{{"y", 70001}, {"tp", 2}});
+  const std::size_t last[] = {1};
+  MeshPlan plan{140002,
+                {halves, pairs},
+                {GroupFamily::of("x", halves, last), GroupFamily::of("tp", pairs, last)}};
+  CHECK_THROWS_WITH_AS(plan.set_options("tp", {.split_from = "x"}),
+                       doctest::Contains("group 70000-70001 does not lie inside one group of 'x'"),
+                       rankmesh::SpecError);
+}
+
 TEST_CASE("invalid options are refused") {
   MeshPlan plan = plan_of({{"pp", 2}, {"dp", 2}, {"tp", 2}, {"one", 1}});
   using rankmesh::GroupOptions;
@@ -215,6 +228,7 @@ TEST_CASE("invalid options are refused") {
   refused({.cta_policy = 3}, "cta_policy must be 0, 1 or 2, got 3");
   refused({.graph_usage_mode = -1}, "graph_usage_mode must be 0, 1 or 2, got -1");
   refused({.nvls_ctas = 0}, "nvls_ctas must be 1 or more, got 0");
+  refused({.timeout = 0}, "timeout must be 1 or more, got 0");
   refused({.warm_up_bytes = -1}, "warm_up_bytes must be 0 or more, got -1");
   refused({.max_ctas = 0}, "min_ctas and max_ctas must be from 1 to 64, got 0");
   refused({.cga_cluster_size = 9}, "cga_cluster_size must be from 0 to 8, got 9");

@@ -121,6 +121,49 @@ TEST_CASE("two views are shrunk together") {
   CHECK(after.idle.size() == 7);
 }
 
+TEST_CASE("the dimension for replicas that keeps all parts is shrunk") {
+  const MeshPlan plan = whole_plan("pp=2,dp=6 | external_dp=2,ep=3,edp=2");
+  const std::vector<Rank> lost{0};
+  const Shrunk after = shrink(plan, lost);
+  require_places(plan, after, lost);
+  CHECK(after.plan->digest() == whole_plan("pp=2,dp=3 | external_dp=2,ep=3,edp=1").digest());
+  CHECK(after.new_rank == std::vector<std::int64_t>{-1, 0, -1, 1, -1, 2, -1, 3, -1, 4, -1, 5});
+}
+
+TEST_CASE("several dimensions for replicas are shrunk together") {
+  const MeshPlan plan = whole_plan("dp_replicate=2,dp=2,tp=2");
+  const std::vector<Rank> lost{0, 2, 4};
+  const Shrunk after = shrink(plan, lost);
+  require_places(plan, after, lost);
+  CHECK(after.plan->digest() == whole_plan("dp_replicate=1,dp=1,tp=2").digest());
+  // No sizes up to 2 have the product 3.
+  const std::vector<Rank> one{0};
+  CHECK_THROWS_AS(shrink(plan, one), UsageError);
+}
+
+TEST_CASE("drop-replica keeps the members of listed groups that remain") {
+  const MeshPlan plan = whole_plan("megatron:tp=1,world_size=4,num_dist_opt=2");
+  const std::vector<Rank> lost{3};
+  const Shrunk after = shrink(plan, lost);
+  require_places(plan, after, lost);
+  const GroupFamily& family = after.plan->groups("intra_dp_cp");
+  REQUIRE(family.group_count() == 2);
+  CHECK(family.group(0).to_string() == "0-1");
+  CHECK(family.group(1).to_string() == "2");
+}
+
+TEST_CASE("a mesh in the reversed order of its ranks is shrunk") {
+  const MeshPlan plan =
+      MeshSpec::parse_toml("mesh = 'dp=2,tp=2'\nrank_order = [3, 2, 1, 0]", "x.toml").plan();
+  for (const auto policy : {ShrinkPolicy::drop_replica, ShrinkPolicy::compact}) {
+    const std::vector<Rank> lost{0};  // dp=1,tp=1
+    const Shrunk after = shrink(plan, lost, policy);
+    require_places(plan, after, lost);
+    CHECK(after.new_rank == std::vector<std::int64_t>{-1, -1, 0, 1});
+    CHECK(after.plan->groups("tp").group(0).to_vector() == std::vector<Rank>{1, 0});
+  }
+}
+
 TEST_CASE("presets are shrunk, and equal the preset of the smaller world") {
   for (const auto& [mesh, smaller, rank] :
        std::vector<std::tuple<std::string, std::string, std::int64_t>>{

@@ -78,6 +78,15 @@ TEST_CASE("volumes vanish with groups of one rank, and gradients cross dp and cp
   CHECK(bytes_of("dp=2,cp=2", model, "cp") == 3LL * 8 * 48 * 2 * 512 * 1600 * 2);
 }
 
+TEST_CASE("replicas beside fsdp add up the gradients of their shards") {
+  ModelFigures model = example("gpt2");
+  model.optimizer = OptimizerSharing::fsdp;
+  CHECK(bytes_of("dp=2,fsdp=4", model, "fsdp") == (4 + 2 * 2) * model.parameters * 3 / 4);
+  CHECK(bytes_of("dp=2,fsdp=4", model, "dp") == model.parameters);  // 2 x 4 bytes, / 4 shards / 2
+  CHECK(bytes_of("dp_replicate=2,fsdp=4", model, "dp_replicate") == model.parameters);
+  CHECK(bytes_of("fsdp=4", model, "dp") == -1);
+}
+
 TEST_CASE("experts take the place of an MLP, which sends over tp") {
   const ModelFigures model = example("mixtral_8x7b");  // all 32 layers have experts
   CHECK(bytes_of("dp=2,ep=4,tp=2", model, "tp") == 16LL * 32 * 5 * 4096 * 4096 * 2 / 2);

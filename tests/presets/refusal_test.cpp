@@ -104,6 +104,13 @@ TEST_CASE("the world is checked against the job") {
   CHECK(MeshSpec::parse("megatron:world_size=8,tp=2,rank_offset=8").plan(32).world_size() == 32);
   CHECK(MeshSpec::parse("torch:shape=2,dim_names=a,rank_map=5x3").plan().world_size() == 6);
   CHECK(MeshSpec::parse("torch:shape=2,dim_names=a,rank_map=5x3").plan(9).world_size() == 9);
+  const MeshSpec grid = MeshSpec::parse("hypercommgrid:shape=2x3,dim_names=a.b");
+  CHECK(grid.plan(9).world_size() == 9);
+  CHECK(grid.plan(9).groups("a").group_count() == 3);
+  CHECK_THROWS_AS((void)grid.plan(5), rankmesh::SpecError);
+  CHECK_THROWS_AS(
+      (void)MeshSpec::parse("hypercommgrid:shape=2x3,dim_names=a.b,world_size=6").plan(9),
+      rankmesh::SpecError);
   CHECK(MeshSpec::parse("vllm:tp=4").world_size() == std::nullopt);
   CHECK(MeshSpec::parse("vllm:dp=2,tp=4").world_size() == 8);
   CHECK(MeshSpec::parse("megatron:tp=4").world_size() == std::nullopt);

@@ -186,6 +186,14 @@ TEST_CASE("a large world is counted by arithmetic") {
   CHECK(counts.naive_creations() == INT64_MAX);
 }
 
+TEST_CASE("a rank can be in more than 65,535 groups") {
+  std::vector<rankmesh::RankSet> groups(65537, rankmesh::RankSet::parse("0-1"));
+  const MeshPlan plan{3, {}, {rankmesh::GroupFamily::of("many", std::move(groups))}};
+  const PlanCounts counts = rankmesh::count(plan);
+  CHECK(counts.distinct_groups == 1);
+  CHECK(counts.groups_per_rank == PlanCounts::PerRank{0, 65537, true});
+}
+
 TEST_CASE("Megatron-LM at 16,384 ranks") {
   const PlanCounts counts = rankmesh::count(
       MeshSpec::parse_string("megatron:world_size=16384,tp=8,pp=16,ep=64,etp=1").plan());

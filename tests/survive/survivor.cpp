@@ -301,7 +301,7 @@ int run(const Arguments& arguments) {
         }
         if (dies && step == step_of_death && arguments.kind != "close" &&
             arguments.kind != "device close" && arguments.kind != "commit" &&
-            arguments.kind != "differ") {
+            !arguments.kind.starts_with("differ")) {
           // The others see that the connections are closed, a while before they hear of the death.
           if (arguments.kind == "device, hosts") {
             mesh->abort();
@@ -319,9 +319,10 @@ int run(const Arguments& arguments) {
         // Some ranks have said that they have completed the step, and others have not.
         if (arguments.kind == "commit" && losses == 0 && step == step_of_death && self % 2 != 0)
           ::usleep(500'000);
-        const bool differs = dies && step == step_of_death && arguments.kind == "differ";
+        const bool differs = dies && step == step_of_death && arguments.kind.starts_with("differ");
+        const std::int64_t other = arguments.kind == "differ back" ? step - 1 : step + 1;
         try {
-          if (mesh->commit(differs ? step + 1 : step)) break;
+          if (mesh->commit(differs ? other : step)) break;
         } catch (const MismatchError&) {
           if (is_committed(*mesh, step + 1)) fmt::print("WRONG: a commit after different steps\n");
           throw;

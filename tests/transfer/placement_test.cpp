@@ -180,3 +180,21 @@ TEST_CASE("a wrong place is refused with its position") {
     }
   }
 }
+
+TEST_CASE("a place on a preset with ranks of its own can be on other ranks") {
+  const std::string preset = "torch:shape=2,dim_names=x,rank_map=5x4";
+  const TensorPlacement place = TensorPlacement::parse("[4] f32 @ " + preset + " : (x)");
+  CHECK(indices(place, Rank{5}) == "0-1");
+  CHECK(indices(place, Rank{4}) == "2-3");
+  CHECK(TensorPlacement::parse(place.to_string()) == place);
+  // Rank 0 of the mesh is its lowest rank, which has coordinate 1.
+  const TensorPlacement moved = TensorPlacement::parse("[4] f32 @ " + preset + " on 0-1 : (x)");
+  CHECK(indices(moved, Rank{0}) == "2-3");
+  CHECK(indices(moved, Rank{1}) == "0-1");
+  CHECK(place.on(rankmesh::RankSet::parse("0-1")) == moved);
+  CHECK_THROWS_WITH_AS((void)TensorPlacement::parse("[4] f32 @ " + preset + " on 0-2 : (x)"),
+                       doctest::Contains("the mesh has 2 ranks, but 3 are listed"), SpecError);
+  const TensorPlacement grid = TensorPlacement::parse(
+      "[4] f32 @ hypercommgrid:shape=2,dim_names=x,rank_offset=4 on 6-7 : (x)");
+  CHECK(indices(grid, Rank{6}) == "0-1");
+}

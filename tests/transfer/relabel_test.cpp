@@ -82,6 +82,35 @@ TEST_CASE("bytes between nodes cost more") {
   CHECK_THROWS_AS((void)relabel(tensors, {.machine = &small}), UsageError);
 }
 
+TEST_CASE("a mesh that does not list its ranks in ascending order keeps its places") {
+  const std::string place = "[4] u8 @ torch:shape=4,dim_names=x,rank_map=1x0x3x2 : (x)";
+  const auto tensors = one(place, place);
+  const Relabelling result = relabelled(tensors);
+  CHECK(result.moved_bytes == 0);
+  const TensorPlacement to = result.apply(tensors)[0].to;
+  for (std::int64_t r = 0; r < 4; ++r)
+    CHECK(to.runs(Rank{r}, 0).front().global == tensors[0].to.runs(Rank{r}, 0).front().global);
+}
+
+TEST_CASE("a relabelled tensor keeps its second place and its name") {
+  auto tensors = one("[8] f32 @ tp=2 : (tp)", "[8] f32 @ tp=2 : (tp)");
+  tensors[0].name = "weight";
+  tensors[0].copy = TensorPlacement::parse("[8] f32 @ tp=2 on 1,0 : (tp)");
+  const auto moved = relabel(tensors).apply(tensors);
+  CHECK(moved[0].name == "weight");
+  CHECK(moved[0].copy == tensors[0].copy);
+}
+
+TEST_CASE("elements that several ranks of a node hold count once") {
+  // Ranks 0 and 1 share a node. Both have element 4, and rank 1 has element 1; the node lacks
+  // three.
+  const Machine machine = MachineReader{}.machine({.ranks_per_node = 2, .world_size = 4});
+  const auto tensors = one("[6] u8 @ kv=2,copy=2 : (4:kv*copy + 2:kv)", "[6] u8 @ x=1 on 0 : (_)");
+  const Relabelling result = relabel(tensors, {.machine = &machine});
+  CHECK(result.moved_bytes == 4);
+  CHECK(result.cost == 31);
+}
+
 TEST_CASE("ranks without elements may take part") {
   // The second stage had the tensor, the first one gets it: the stages are exchanged.
   const Relabelling result =

@@ -24,7 +24,9 @@ namespace rankmesh {
 ///
 /// The mesh must outlive the norm. Do not name families over which all gradients are equal, such as
 /// dp after the gradients were averaged. The squares are summed in double. The result is the same
-/// on all ranks that take part. A value that is infinite or NaN makes the result infinite or NaN.
+/// on the members of each group of the last family. Elsewhere it may differ in the last bits, if
+/// the groups of a family lie differently on the nodes; a broadcast makes it equal. A value that is
+/// infinite or NaN makes the result infinite or NaN.
 class RANKMESH_API GlobalNorm {
  public:
   /// Creates a norm over the families over which the model is divided. They must be different

@@ -133,6 +133,8 @@ class RANKMESH_API GroupFamily {
   struct Explicit {
     std::vector<RankSet> groups;
     std::vector<std::pair<std::int64_t, GroupIndex>> places;  // sorted by rank, then by group
+    // The groups by numbers that follow from their ranks, so that a group is found among many.
+    std::vector<std::pair<std::uint64_t, std::int64_t>> by_ranks;
   };
 
   // `size` and `stride` belong to the dimension of the ring. `weight` is the distance between a

@@ -65,9 +65,9 @@ using Coordinates = std::span<const std::pair<std::string, Coordinate>>;
 RANKMESH_API Layout sub_mesh(const Layout& layout, Coordinates coordinates);
 /// Returns a plan for the ranks that have the given coordinates. The world stays the same. The plan
 /// has every view that contains all of the given dimensions, and the families along the remaining
-/// dimensions of these views. Groups are listed in the order of the view. All other families, for
-/// example lists and rings, are left out. A family keeps its options unless its parent `split_from`
-/// is left out.
+/// dimensions of these views, with those made by ends(). Groups are listed in the order of the
+/// view. All other families, for example lists and rings, are left out. A family keeps its options
+/// unless its parent `split_from` is left out.
 /// @throws UnknownName if no view contains all of the dimensions.
 RANKMESH_API MeshPlan sub_mesh(const MeshPlan& plan, Coordinates coordinates);
 

@@ -53,20 +53,20 @@ struct Shrunk {
 ///
 /// Two ranks hold the same part of the model if they differ only in the coordinates along
 /// dimensions for replicas (FamilyRole::data): dp, edp and similar names, but not fsdp. With
-/// `compact` and `drop_replica`, these dimensions become smaller by the same factor. Survivors keep
-/// their order, so the new rank of each survivor holds the part that its old rank held. If the mesh
-/// permutes its ranks (`rank_order` in a mesh file), the new mesh permutes them too: its ranks are
-/// the survivors in the order of their old ranks, so each process keeps its place on the machine.
-/// Families keep their options.
+/// `compact` and `drop_replica`, their product becomes smaller by the same factor in each view.
+/// Survivors keep their order, so the new rank of each survivor holds the part that its old rank
+/// held. If the mesh permutes its ranks (`rank_order` in a mesh file), the new mesh permutes them
+/// too: its ranks are the survivors in the order of their old ranks, so each process keeps its
+/// place on the machine. Families keep their options.
 /// @param lost  the lost ranks, each once, in any order; spare ranks, too.
 /// @param spares the number of spare ranks, which are numbered after the ranks of the mesh. Used
 /// only with ShrinkPolicy::spare.
 /// @throws UsageError if the mesh or `spares` has more than 2^20 ranks, if a rank is repeated or
 /// does not exist, if fewer spare ranks are left than ranks of the mesh are lost, or if the new
 /// mesh cannot be computed. It cannot be computed if a view leaves ranks out, if views order the
-/// ranks differently, if a dimension cannot be divided, or if the groups of a family do not follow
-/// from dimensions. With `drop_replica`, families that are given as lists keep the groups whose
-/// members all remain.
+/// ranks differently, if the sizes of dimensions cannot be reduced, or if the groups of a family do
+/// not follow from dimensions. With `drop_replica`, the groups of families that are given as lists
+/// keep the members that remain.
 [[nodiscard]] RANKMESH_API Shrunk shrink(const MeshPlan& plan, std::span<const Rank> lost,
                                          ShrinkPolicy policy = ShrinkPolicy::drop_replica,
                                          std::int64_t spares = 0);

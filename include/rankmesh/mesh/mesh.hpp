@@ -235,10 +235,12 @@ class RANKMESH_API Mesh : public MeshNearMisses {
   /// Cost for k members: k-1 messages of 320 bytes to the first member and as many from it, and one
   /// MPI_Comm_create_group. A member that waits for more than 20 ms sends k-1 messages more.
   /// @param ranks  A list of ranks of the mesh. It must be the same on every member.
-  /// @param name   A name for the group, for use in messages. If `name` is empty, the group is
-  ///               called `group(<ranks>)`.
+  /// @param name   A name for the group, for use in messages, the same on every member. If `name`
+  ///               is empty, the group is called `group(<ranks>)`.
   /// @throws UsageError if the list does not contain this rank, or if it contains a rank outside
   /// the mesh.
+  /// @throws MismatchError if members pass different lists or names, or create their common groups
+  /// in different orders.
   /// @throws TimeoutError if some members do not take part. The error names the missing members.
   /// @throws mpi::MpiError if MPI cannot create the communicator, for example because there are too
   /// many in this process.
@@ -286,7 +288,8 @@ class RANKMESH_API Mesh : public MeshNearMisses {
     return new_groups(std::span<const std::vector<Rank>>{copy});
   }
   /// Closes a dynamic or adopted group. Collective over the members of the group. Waits for all
-  /// members, at most for the mesh's timeout.
+  /// members, at most for the mesh's timeout. The close of an adopted group is local: it waits for
+  /// this rank's operations, and not for the other members.
   /// @throws UsageError if the group belongs to a family or to another mesh, or if a CUDA graph
   /// still contains operations of the group; ClosedError if the group is already closed.
   /// @throws TimeoutError if some members do not take part. The error names the missing members.
@@ -301,7 +304,8 @@ class RANKMESH_API Mesh : public MeshNearMisses {
   /// Creates a coordinator for communicators that belong to the program. Local. The mesh does not
   /// free these communicators. They must exist as long as the program uses the coordinator.
   /// @param comm  A communicator that contains only ranks of the mesh.
-  /// @param name  A name for the group, for use in messages.
+  /// @param name  A name for the group. All members must pass the same name: their errors contain
+  ///              it, and with MeshOptions::check it is part of what identifies their messages.
   /// @param nccl  An ncclComm_t for operations on device memory, or null. It must have the same
   ///              ranks in the same order as `comm`, and must use the device of the mesh.
   /// @param calls Whether NCCL calls on `nccl` block. NCCL has no function that returns this mode.

@@ -27,7 +27,7 @@ struct RANKMESH_API Relabelling {
   /// Returns a place of the new mesh on the new ranks.
   /// @throws UsageError if the place has a rank that is not in `rank_of`.
   [[nodiscard]] TensorPlacement apply(const TensorPlacement& to) const;
-  /// Returns the tensors with their new places.
+  /// Returns the tensors with their new places. All else about them is unchanged.
   [[nodiscard]] std::vector<TensorTransfer> apply(std::span<const TensorTransfer> tensors) const;
 };
 

@@ -48,7 +48,7 @@ class RANKMESH_API Agreement {
   /// @throws MismatchError if some ranks failed, or if fields differ. The error message is the same
   /// on every rank. If ranks failed, it contains their messages. Otherwise, it lists each value of
   /// a differing field, together with the ranks that have this value. The value that the fewest
-  /// ranks have comes first.
+  /// ranks have comes first. Ranks have their numbers in the mesh.
   /// @throws TimeoutError if some ranks did not call agree() before the deadline. The error names
   /// these ranks.
   bool agree(const mpi::CommunicatorView& comm, WaitMonitor& monitor, std::string_view activity,
@@ -72,7 +72,8 @@ class RANKMESH_API Agreement {
     std::string text;
   };
   [[nodiscard]] std::string record() const;
-  static std::string finding(std::string_view activity, const std::vector<std::string>& records);
+  static std::string finding(const WaitMonitor& monitor, std::string_view activity,
+                             const std::vector<std::string>& records);
   // Words whose maxima over all ranks show whether ranks have failed, differ, or ask.
   using Maxima = std::array<std::uint64_t, 6>;
   [[nodiscard]] Maxima reduce(const mpi::CommunicatorView& comm, WaitMonitor& monitor,

@@ -89,6 +89,9 @@ class RANKMESH_API WaitMonitor {
   /// waits for this rank end. Local. The ranks on this node learn it from the board.
   void leave(const std::string& reason);
 
+  /// Returns the number in the mesh of a rank of the communicator. Local.
+  [[nodiscard]] Rank in_mesh(int member) const;
+
   /// From now on, the other monitors of this process also answer questions about this monitor's
   /// mesh while they wait, until close() is called or this monitor is destroyed. Peers that wait
   /// for this rank then learn that it waits in another mesh. Does nothing with MPI_THREAD_MULTIPLE,

@@ -36,6 +36,9 @@ struct RANKMESH_API WaitPoint {
   bool may_repeat = false;
   /// Whether the members wait in a call of a group, which has an entry of its own in the record.
   bool is_call = false;
+  /// Whether this thread waits in a call that has entered the mesh. A wait outside the mesh must
+  /// not open a mesh that is in a call of another thread.
+  bool is_in_mesh = true;
   /// What sets the time limit of this rank's wait.
   TimeLimit limit = TimeLimit::timeout;
   /// Returns the members without which the wait cannot end, because they have not reached it yet.

@@ -20,6 +20,14 @@ inline constexpr std::uint64_t largest_buffer = (std::uint64_t{1} << 48) - 1;
 /// problem.
 void check_call(const Call& call, std::string_view group, RankInGroup self, std::int64_t size);
 
+/// Checks a v-form as far as one member can before the members exchange the sizes of the blocks:
+/// the memory of the input, the root, and the blocks of the input, if this member has one. Local.
+/// @param of_arrays  Whether the elements that the Blocks count are arrays. These have no
+///                   SlicedAxis, whose blocks need not consist of whole elements.
+/// @throws UsageError, as check_call() does.
+void check_sizes(const Call& call, bool of_arrays, std::string_view group, RankInGroup self,
+                 std::int64_t size);
+
 /// Returns whether a call on ordinary host memory is valid, in a few instructions. The call must
 /// have equal blocks along the first axis, one type and no user's reduction. If it returns false,
 /// check_call() must check the call, which may still be valid.

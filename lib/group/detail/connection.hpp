@@ -53,8 +53,8 @@ struct GroupDescription {
   /// Returns a hash of the identity and the ranks, the same on all members.
   [[nodiscard]] std::uint64_t key() const { return hash_bytes(identity + ranks.to_string()).low; }
   /// Returns the name that the rules of routes have for a coordinator. Rules name families. Names
-  /// of dynamic groups are for messages and may differ between members, so no rule names them; a
-  /// duplicate `dp[key]` follows the rules of its family.
+  /// of dynamic groups are for messages, so no rule names them; a duplicate `dp[key]` follows the
+  /// rules of its family.
   [[nodiscard]] std::string name_in_routes(const std::string& coordinator) const {
     return families.empty() ? "" : coordinator.substr(0, coordinator.find('['));
   }

@@ -137,8 +137,11 @@ class OperationsInFlight {
   /// Ends all receives on host memory of this connection, or of all connections if it is null. The
   /// other members send no further messages. Receives for which no message has arrived are
   /// cancelled.
+  /// @param messages_differ  Whether a receive may be open whose message was never sent. Otherwise
+  /// those of groups that were not adopted are cancelled only after the deadline.
   /// @throws The exception of the first operation that failed.
-  void end_receives(const Connection* only, WaitMonitor& monitor, const Deadline& deadline);
+  void end_receives(const Connection* only, WaitMonitor& monitor, const Deadline& deadline,
+                    bool messages_differ);
   /// Waits for all polled collectives, each with the timeout of its group. Messages between two
   /// members stay in flight, because their peers may make this rank's next collective first.
   void finish_polled(WaitMonitor& monitor);

@@ -34,17 +34,19 @@ std::string part_text(const MeshPlan& plan, Rank rank);
 /// @throws UsageError if the views have different orders.
 std::shared_ptr<const RankTable> order_of(const MeshPlan& plan);
 
-/// Returns the mesh whose dimensions for replicas have `after` / `before` of their size.
+/// Returns the views of a mesh with the same parts, of which there are `after` instead of `before`
+/// copies. Position p of these views is rank p.
+/// @throws UsageError if there are no such views.
+std::vector<Layout> views_with_copies(const MeshPlan& plan, const Parts& parts, std::int64_t before,
+                                      std::int64_t after);
+
+/// Returns the mesh with these views and the families of `plan`.
 /// @param order  the rank at each position of this mesh; null if position p is rank p.
 /// @param new_rank  the new rank of each old rank, or -1, for families that are given as lists;
 /// null if there must be none.
 /// @throws UsageError if this mesh cannot be computed.
-MeshPlan plan_with_copies(const MeshPlan& plan, std::int64_t before, std::int64_t after,
+MeshPlan plan_with_copies(const MeshPlan& plan, std::int64_t world, std::vector<Layout> views,
                           const std::shared_ptr<const RankTable>& order,
                           const std::vector<std::int64_t>* new_rank);
-
-/// Returns the views of that mesh.
-std::vector<Layout> views_with_copies(const MeshPlan& plan, std::int64_t before, std::int64_t after,
-                                      const std::shared_ptr<const RankTable>& order);
 
 }  // namespace rankmesh::detail

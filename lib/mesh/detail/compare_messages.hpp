@@ -19,9 +19,11 @@ using OpenConnections = std::span<const std::shared_ptr<Connection>>;
 
 /// Compares how many messages the ranks have sent and received. Collective over `comm`; blocks.
 /// Call it if the sum of balance_of() was not 0, after receives were cancelled.
+/// @return Whether messages may be left, because a group is broken on a rank; the same on all
+/// ranks.
 /// @throws MismatchError with the same text on all ranks. It names the two ends of the first
 /// messages that were not received. Groups that are broken on a rank are left out.
-void compare_messages(OpenConnections connections, ControlPlane& control,
+bool compare_messages(OpenConnections connections, ControlPlane& control,
                       const mpi::CommunicatorView& comm, const WaitPoint& point);
 
 }  // namespace rankmesh::detail

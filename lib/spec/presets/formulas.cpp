@@ -124,7 +124,7 @@ Blueprint build_hypercommgrid(const Arguments& in) {
   const std::int64_t world = in.whole_world(in.sum(offset, in.product(in.numbers("shape"))));
   std::ranges::reverse(sizes);
   Blueprint out = blueprint(world, Layout::row_major(sizes, offset), in.names("dim_names"));
-  out.is_part = offset > 0;
+  out.is_part = !in.has("world_size");
   return out;
 }
 

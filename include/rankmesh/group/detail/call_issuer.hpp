@@ -41,8 +41,10 @@ class RANKMESH_API CallIssuer {
 
   /// Returns the size in bytes of a message that has arrived, if it is known.
   [[nodiscard]] std::optional<std::int64_t> arrived(RankInGroup from, int tag);
-  /// Throws UsageError unless a function gets one count per member.
-  void require_blocks(const char* function, std::size_t blocks) const;
+  /// Throws UsageError if this member knows that the arguments of a v-form are wrong, before the
+  /// members exchange the sizes of the blocks.
+  /// @param of_arrays  Whether the elements that the Blocks count are arrays.
+  void require_sizes(const Call& call, bool of_arrays) const;
   /// Throws UsageError unless a buffer of an all_to_all has a multiple of size() elements.
   void require_divisible(std::size_t elements) const;
 

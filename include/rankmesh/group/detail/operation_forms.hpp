@@ -70,6 +70,15 @@ class OperationForms {
     describe(call, in, out, axis);
     issuer().run_any(call);
   }
+  /// Checks a v-form that returns its result, as far as this member can before the members exchange
+  /// the sizes of the blocks.
+  template <class In>
+  void require_sizes(In& in, const Blocks& blocks, RankInGroup root = {}) {
+    const auto& sizes = blocks_in<In>(blocks);
+    Call call{.operation = operation, .in = calls::input(in), .root = root};
+    (gathers(operation) ? call.out_blocks : call.in_blocks) = &sizes;
+    issuer().require_sizes(call, units_of<In> != units_per_leaf<In>);
+  }
   /// Runs a reduction with a function of the program.
   template <class In, class Out, class F>
   void run_user(In& in, Out& out, F& combine, Commutative commutative, RankInGroup root = {}) {

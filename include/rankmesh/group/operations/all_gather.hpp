@@ -70,6 +70,7 @@ class AllGather : public detail::OperationForms<Operation::all_gather> {
   /// all_gather of 8 bytes per member before the values.
   template <HostMemory In>
   [[nodiscard]] ReturnedBlocks<In> all_gather_v(In&& in) {
+    require_sizes<In>(in, {});
     Blocks blocks{counts_of(in, detail::UserFunction::all_gather_v)};
     auto values = detail::returned<In>(detail::total(blocks),
                                        [&](auto out) { all_gather_v(in, out, blocks); });

@@ -54,7 +54,7 @@ class AllToAll : public detail::OperationForms<Operation::all_to_all> {
   /// the values.
   template <HostMemory In>
   [[nodiscard]] ReturnedBlocks<In> all_to_all_v(In&& in, const Blocks& in_blocks) {
-    issuer().require_blocks("all_to_all_v", in_blocks.counts().size());
+    require_sizes<In>(in, in_blocks);
     Blocks blocks{[&] {
       const detail::CalledBy by{issuer(), detail::UserFunction::all_to_all_v};
       return all_to_all(in_blocks.counts());

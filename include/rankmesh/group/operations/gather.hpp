@@ -76,6 +76,7 @@ class Gather : public detail::OperationForms<Operation::gather> {
   /// @return The values and the sizes at the root. On all other members, only the sizes.
   template <HostMemory In>
   [[nodiscard]] ReturnedBlocks<In> gather_v(In&& in, RankInGroup root) {
+    require_sizes<In>(in, {}, root);
     Blocks blocks{other<AllGather<>>().counts_of(in, detail::UserFunction::gather_v)};
     const std::size_t all = issuer().self() == root ? detail::total(blocks) : 0;
     auto values = detail::returned<In>(all, [&](auto out) { gather_v(in, out, blocks, root); });

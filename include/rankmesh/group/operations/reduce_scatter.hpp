@@ -84,14 +84,15 @@ class ReduceScatter : public detail::OperationForms<Operation::reduce_scatter> {
     run_any(in, out,
             {.reduction = op.value(), .in_blocks = &in_blocks, .stream = op.stream_or(stream)});
   }
-  /// Reduces `in` in host memory, and returns this member's block.
+  /// Reduces `in` in host memory, and returns this member's block. If the elements are arrays, the
+  /// blocks are no SlicedAxis.
   template <HostMemory In>
     requires ReducibleMemory<In>
   [[nodiscard]] Returned<In> reduce_scatter_v(In&& in, const Blocks& blocks,
                                               ReduceOp op = ReduceOp::sum) {
+    require_sizes<In>(in, blocks);
     const auto k = static_cast<std::size_t>(issuer().self().value());
-    const std::int64_t mine = k < blocks.counts().size() ? blocks.counts()[k] : 0;
-    return detail::returned<In>(mine > 0 ? static_cast<std::size_t>(mine) : 0,
+    return detail::returned<In>(static_cast<std::size_t>(blocks.counts()[k]),
                                 [&](auto out) { reduce_scatter_v(in, out, blocks, op); });
   }
   /// Starts reduce_scatter_v(); returns a Work. The memory must stay valid until it is complete.

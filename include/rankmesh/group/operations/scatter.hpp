@@ -69,10 +69,12 @@ class Scatter : public detail::OperationForms<Operation::scatter> {
     run_any(in, out, {.in_blocks = &in_blocks, .root = root, .stream = stream});
   }
   /// Sends the blocks, and returns this member's block. `blocks` is ignored on all other members,
-  /// which may pass `{}`. Cost: a broadcast of 8 bytes per member before the values.
+  /// which may pass `{}`. If the elements are arrays, the blocks are no SlicedAxis. Cost: a
+  /// broadcast of 8 bytes per member before the values.
   template <HostMemory In>
   [[nodiscard]] Returned<In> scatter_v(In&& in, const Blocks& blocks, RankInGroup root) {
     const bool is_root = issuer().self() == root;
+    require_sizes<In>(in, blocks, root);
     const Blocks sizes = sizes_of(blocks, root);
     const auto k = static_cast<std::size_t>(issuer().self().value());
     return detail::returned<In>(static_cast<std::size_t>(sizes.counts()[k]), [&](auto out) {
@@ -96,7 +98,6 @@ class Scatter : public detail::OperationForms<Operation::scatter> {
  private:
   // Returns the root's sizes on all members.
   Blocks sizes_of(const Blocks& blocks, RankInGroup root) {
-    if (issuer().self() == root) issuer().require_blocks("scatter_v", blocks.counts().size());
     std::vector<std::int64_t> counts = blocks.counts();
     counts.resize(issuer().size());  // other members may have passed none
     const detail::CalledBy by{issuer(), detail::UserFunction::scatter_v};
