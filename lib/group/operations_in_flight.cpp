@@ -311,10 +311,11 @@ void OperationsInFlight::end_receives(const Connection* only, WaitMonitor& monit
         },
         end);
   };
-  // The messages of adopted groups are not compared.
+  // The messages of adopted groups are not compared. The wait is limited, because calls that were
+  // refused later are counted, too.
   if (!messages_differ)
     wait_unless([](const auto& operation) { return operation->connection->group.is_adopted; },
-                deadline);
+                Deadline{Deadline::Duration{5}});
   wait_unless([](const auto&) { return false; }, Deadline{patience().on_the_way});
   for (const auto& operation : receives) {
     const std::string activity = operation->point().activity;

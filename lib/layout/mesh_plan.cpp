@@ -299,13 +299,14 @@ void MeshPlan::validate_parent(std::size_t family, const std::string& parent_nam
         fmt::format("split_from cannot be '{}': its groups overlap and have no communicators",
                     parent_name),
         "choose another family");
-  // A strided family with more ranks repeats its pattern so often that groups at equal distances
-  // are sufficient. All groups of other families are checked.
-  constexpr std::int64_t most_checked = 1 << 24;  // ranks
+  // Of a strided family with more ranks, groups at equal distances are checked, which keeps
+  // planning fast. The distance is odd, because the patterns of most meshes repeat after powers of
+  // two. All groups of other families are checked.
+  constexpr std::int64_t most_checked = 1 << 20;  // ranks
   const GroupFamily& children = families_[family];
   const std::int64_t step =
       children.is_strided()
-          ? 1 + (children.group_count() - 1) / (1 + most_checked / children.group_size())
+          ? (1 + (children.group_count() - 1) / (1 + most_checked / children.group_size())) | 1
           : 1;
   for (std::int64_t g = 0; g < children.group_count(); g += step) {
     const RankSet ranks = children.group(g);

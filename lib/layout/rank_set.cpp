@@ -210,7 +210,9 @@ std::vector<Mode> RankSet::ascending_modes() const {
 
 bool RankSet::has_same_ranks(const RankSet& other) const {
   if (size_ != other.size_) return false;
-  return size_ == 0 || (table_ == other.table_ && lowest_ == other.lowest_ &&
+  const bool has_same_table = table_ == other.table_ ||
+                              (table_ && other.table_ && table_->ranks() == other.table_->ranks());
+  return size_ == 0 || (has_same_table && lowest_ == other.lowest_ &&
                         ascending_modes() == other.ascending_modes());
 }
 

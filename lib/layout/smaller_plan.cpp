@@ -181,7 +181,8 @@ std::shared_ptr<const RankTable> detail::order_of(const MeshPlan& plan) {
 // view depends on the others.
 std::vector<Layout> detail::views_with_copies(const MeshPlan& plan, const Parts& parts,
                                               std::int64_t before, std::int64_t after) {
-  constexpr int most_tries = 256;  // each of them takes O(ranks) time
+  // Each try takes O(ranks) time.
+  const std::int64_t most_tries = std::clamp<std::int64_t>((1 << 22) / plan.world_size(), 4, 256);
   std::vector<std::vector<Sizes>> choices;
   for (const Layout& view : plan.views()) {
     choices.push_back(smaller_sizes(view, before, after));
@@ -190,7 +191,7 @@ std::vector<Layout> detail::views_with_copies(const MeshPlan& plan, const Parts&
   std::vector<std::uint64_t> old_keys = parts.key;
   std::ranges::sort(old_keys);
   std::vector<std::size_t> chosen(choices.size());
-  for (int tried = 0; tried < most_tries; ++tried) {
+  for (std::int64_t tried = 0; tried < most_tries; ++tried) {
     std::vector<Layout> views;
     for (std::size_t v = 0; v < choices.size(); ++v)
       views.push_back(smaller(plan.views()[v], choices[v][chosen[v]]));

@@ -42,7 +42,7 @@ std::vector<ToldMessages> told_by(OpenConnections connections, Rank self) {
   std::vector<ToldMessages> told;
   for (const auto& connection : connections) {
     const GroupDescription& group = connection->group;
-    if (is_broken(*connection)) {  // another member may not know it
+    if (!group.is_adopted && is_broken(*connection)) {  // another member may not know it
       told.push_back({.entry = {.group = group.key()}, .is_broken = true});
       continue;
     }

@@ -282,11 +282,11 @@ std::vector<FamilyVolume> estimate(const MeshPlan& plan, const ModelFigures& mod
   const std::int64_t held = model.parameters - model.expert_parameters + experts - replicated +
                             estimator.second_embedding();
   estimator.data(all_data, held, sizes.t * sizes.p, model.optimizer);
-  // Replicas of the shards of fsdp add up the gradients of a shard.
+  // Replicas of the shards of fsdp add up the gradients of a shard. If both exist, `dp` may be the
+  // product of dp_replicate and fsdp.
   if (all_data == "fsdp")
-    for (const std::string_view name : {"dp", "dp_replicate"})
-      estimator.data(name, held, sizes.t * sizes.p * size_of(plan, "fsdp"),
-                     OptimizerSharing::replicated);
+    estimator.data(find(plan, "dp_replicate") != nullptr ? "dp_replicate" : "dp", held,
+                   sizes.t * sizes.p * size_of(plan, "fsdp"), OptimizerSharing::replicated);
   estimator.data("tp_dp_cp", replicated, sizes.p, model.optimizer);
   estimator.embedding();
   // Megatron's preset has the prefix `expt_`.
