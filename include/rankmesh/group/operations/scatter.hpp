@@ -68,9 +68,9 @@ class Scatter : public detail::OperationForms<Operation::scatter> {
     const auto& in_blocks = detail::blocks_in<In>(blocks);
     run_any(in, out, {.in_blocks = &in_blocks, .root = root, .stream = stream});
   }
-  /// Sends the blocks, and returns this member's block. The sizes of `blocks` are those of the root;
-  /// other members may pass `{}`. If the elements are arrays, no member passes a SlicedAxis. Cost: a
-  /// broadcast of 8 bytes per member before the values.
+  /// Sends the blocks, and returns this member's block. The sizes of the blocks are those of the
+  /// root; other members may pass `{}`. If the elements are arrays, no member passes a SlicedAxis.
+  /// Cost: a broadcast of 8 bytes per member before the values.
   template <HostMemory In>
   [[nodiscard]] Returned<In> scatter_v(In&& in, const Blocks& blocks, RankInGroup root) {
     const bool is_root = issuer().self() == root;
