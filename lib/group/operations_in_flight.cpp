@@ -315,7 +315,7 @@ void OperationsInFlight::end_receives(const Connection* only, WaitMonitor& monit
   // refused later are counted, too.
   if (!messages_differ)
     wait_unless([](const auto& operation) { return operation->connection->group.is_adopted; },
-                Deadline{Deadline::Duration{5}});
+                Deadline{patience().counted});
   wait_unless([](const auto&) { return false; }, Deadline{patience().on_the_way});
   for (const auto& operation : receives) {
     const std::string activity = operation->point().activity;

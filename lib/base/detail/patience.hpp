@@ -29,7 +29,8 @@ struct Patience {
   Duration finding{1};        ///< For the text that another member of the node is writing.
   Duration calls{0.1};        ///< For calls that members have not made yet; the text contains them.
   Duration reports{0.3};      ///< For the reports of members on other nodes.
-  Duration on_the_way{0.1};   ///< For messages that were sent before close().
+  Duration on_the_way{0.1};   ///< For messages that may have been sent before close().
+  Duration counted{5};        ///< The same, if all members have counted them as sent.
   Duration first_note{0.02};  ///< A longer wait in new_group is explained to all members.
   Duration conflict_of_lowest{0.1}, conflict_of_others{0.4};  ///< Lists of new_group that differ.
 

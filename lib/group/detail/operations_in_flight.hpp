@@ -138,7 +138,7 @@ class OperationsInFlight {
   /// other members send no further messages. Receives for which no message has arrived are
   /// cancelled.
   /// @param messages_differ  Whether a receive may be open whose message was never sent. Otherwise
-  /// those of groups that were not adopted are cancelled only after 5 s.
+  /// those of groups that were not adopted are cancelled later, see Patience::counted.
   /// @throws The exception of the first operation that failed.
   void end_receives(const Connection* only, WaitMonitor& monitor, const Deadline& deadline,
                     bool messages_differ);
