@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
+#include <string>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "detail/sentences.hpp"
 #include "detail/wait_graph.hpp"
@@ -10,30 +13,61 @@ namespace {
 
 bool is_open(const Call& call) { return !call.is_over() && !call.is_captured; }
 
-// Whether `text` contains `part`, and no digit follows.
-bool has_number(const std::string& text, const std::string& part) {
-  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
-    const std::size_t end = at + part.size();
-    if (end == text.size() || text[end] < '0' || text[end] > '9') return true;
-  }
-  return false;
-}
-
 // Whether the rank has given up its part of the calls that it has made.
 bool has_left(const Record& record) {
   return record.presence == Presence::failed || record.presence == Presence::destroyed;
 }
 
+// Whether `text` contains `part`, and it is not a part of a longer name or number.
+bool has_words(const std::string& text, const std::string& part) {
+  const auto goes_on = [](char c) {
+    return c == '_' || c == '.' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
+           (c >= 'A' && c <= 'Z');
+  };
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
+    const std::size_t end = at + part.size();
+    if ((at == 0 || !goes_on(text[at - 1])) && (end == text.size() || !goes_on(text[end])))
+      return true;
+  }
+  return false;
+}
+
+// Whether the rank waits until any of several operations ends, as wait_any() in group/ writes it.
+bool waits_for_any(const Record& record) {
+  return record.wait && record.wait->text.starts_with("wait_any of ");
+}
+
+// Whether the rank's wait names this message, as message_point() in group/ writes it.
+bool names_message(const Record& record, const Call& call, const std::string& name) {
+  const CallDescriptor& descriptor = call.descriptor;
+  const RankSet& ranks = record.groups[call.group].ranks;
+  if (ranks.empty()) return has_words(record.wait->text, name);  // the list was too long
+  const auto rank = [&](std::uint64_t member) {
+    const auto index = static_cast<std::int64_t>(member);
+    return index < ranks.size() ? ranks[index].value() : -1;
+  };
+  if (descriptor.operation() == Operation::send_recv)
+    return has_words(record.wait->text,
+                     fmt::format("{} to rank {} from rank {}", name, rank(descriptor.peer()),
+                                 rank(descriptor.source())));
+  const bool sends = descriptor.operation() == Operation::send;
+  return has_words(record.wait->text,
+                   fmt::format("{} {} rank {} (tag {})", name, sends ? "to" : "from",
+                               rank(descriptor.peer()), descriptor.tag()));
+}
+
 // The oldest asynchronous call that the rank's wait names, as an index in Record::calls.
 std::size_t awaited_call(const Record& record) {
+  if (waits_for_any(record)) return none;
   for (std::size_t i = 0; i < record.calls.size(); ++i) {
     const Call& call = record.calls[i];
     if (!call.is_async || !is_open(call) || call.group >= record.groups.size()) continue;
     const std::string start = name_of_call(record, call);
-    const bool has_start = record.wait->text.find(start) != std::string::npos;
-    const bool has_own_number =
-        call.number == 0 || has_number(record.wait->text, ", call " + std::to_string(call.number));
-    if (has_start && has_own_number) return i;
+    const bool is_named =
+        call.number == 0 ? names_message(record, call, start)
+                         : has_words(record.wait->text, start) &&
+                               has_words(record.wait->text, "call " + std::to_string(call.number));
+    if (is_named) return i;
   }
   return none;
 }
@@ -98,8 +132,12 @@ void WaitGraph::find_point(std::size_t node) {
   // If all processes have ended, the diagnosis concerns the calls in which they were before.
   if (record.process == Process::ended && !are_all_halted_) return;
   if (state.call == none) {
-    if (record.wait && !record.wait->ranks.empty() && record.wait->ranks.size() <= most_ranks)
-      state.point = point_of_wait(*record.wait);
+    if (!record.wait || record.wait->ranks.empty() || record.wait->ranks.size() > most_ranks)
+      return;
+    Wait wait = *record.wait;
+    if (waits_for_any(record)) wait.point = 0;  // one of the ranks may be enough
+    state.point = point_of_wait(wait);
+    if (waits_for_any(record)) std::erase(points[state.point].possible, node);
     return;
   }
   const Call& call = record.calls[state.call];

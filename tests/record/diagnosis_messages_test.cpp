@@ -73,6 +73,49 @@ TEST_CASE("a send without receive, while the receiver waits for the sender in a 
                  "world.barrier(), call 1.");
 }
 
+// Rank 1 receives from both sides, and waits for one of the messages. Rank 0 waits for rank 1.
+Job job_of_two_receives() {
+  Job job{1, 3};
+  job.add(1, Job::tp, message(recv, 0), issued, true);
+  job.add(1, Job::tp, message(recv, 2), issued, true);
+  job.add(0, Job::tp, message(recv, 1), inside).begin = 50 * second;
+  return job;
+}
+
+TEST_CASE("a wait for one of several messages is a wait for this one") {
+  Job job = job_of_two_receives();
+  job[1].wait = rankmesh::record::Wait{.text = "tp.recv from rank 2 (tag 0)", .since = 50 * second};
+  const Diagnosis diagnosis = job.diagnose();
+  CHECK(diagnosis.ranks[1].waits_for == RankSet::parse("2"));
+  CHECK(lines(diagnosis).find("wait for each other") == std::string::npos);
+  job[1].wait->text = "tp.recv from rank 0 (tag 0)";
+  CHECK_CONTAINS(lines(job.diagnose()), "error circle [0-1] These ranks wait for each other");
+}
+
+TEST_CASE("a wait for any of several messages may end by each of them") {
+  Job job = job_of_two_receives();
+  job[1].wait = rankmesh::record::Wait{
+      .text = "wait_any of 2 operations: tp.recv from rank 0 (tag 0); tp.recv from rank 2 (tag 0)",
+      .since = 50 * second,
+      .point = 9,
+      .ranks = RankSet::parse("0-2")};
+  const Diagnosis diagnosis = job.diagnose();
+  CHECK(diagnosis.ranks[1].waits_for == RankSet::parse("0,2"));
+  CHECK(!diagnosis.ranks[1].is_certain);
+  CHECK(lines(diagnosis).find("error") == std::string::npos);
+}
+
+TEST_CASE("a name that ends like another one is not that one") {
+  Job job{2, 2};
+  for (const std::size_t rank : {0, 1, 2, 3}) job[rank].groups[Job::tp].names = {"expt_dp"};
+  job.add(0, Job::dp, collective(all_reduce), issued, true);
+  job.add(0, Job::tp, collective(all_reduce), issued, true);
+  job[0].wait = rankmesh::record::Wait{.text = "expt_dp.all_reduce(8 x float32, sum), call 1",
+                                       .since = 50 * second};
+  CHECK(job.diagnose().ranks[0].waits_for ==
+        RankSet::parse("1"));  // not 2, which dp.all_reduce needs
+}
+
 TEST_CASE("a tag that differs is named") {
   Job job{1, 2};
   job.add(0, Job::tp, message(send, 1, 3));

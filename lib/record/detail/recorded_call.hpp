@@ -173,7 +173,7 @@ class RecordedCall {
   }
   /// The call has become part of a CUDA graph, so its end will not be known.
   void capture() {
-    if (header_ != nullptr) entry_->call.fetch_or(record::format::captured_bit);
+    if (is_own()) entry_->call.fetch_or(record::format::captured_bit);
     end();
   }
 
