@@ -36,6 +36,8 @@ NodeShape shape_of(DeviceTree tree, std::string_view origin) {
   if (tree.gpus.size() > most_gpus || tree.nics.size() > 4 * most_gpus)
     refuse(origin, 0, "a node has more than 256 GPUs, or more than 1,024 network interfaces",
            "describe one node");
+  if (tree.sockets.size() > most_gpus)
+    refuse(origin, 0, "a node has more than 256 sockets", "describe one node");
   NodeShape shape;
   shape.sockets = static_cast<std::int32_t>(std::max<std::size_t>(1, tree.sockets.size()));
   Unions domains{tree.gpus.size()};

@@ -101,8 +101,10 @@ NodeShape read_hwloc(std::string_view text, std::string_view origin) {
     refuse(origin, 0, "the topology has no package", "write it with `lstopo --of xml`");
   if (tree.gpus.size() <= 256)
     for (std::size_t e = 0; e < elements.size(); ++e)
-      if (elements[e].get("name") == "NVLinkBandwidth")
+      if (elements[e].get("name") == "NVLinkBandwidth") {
         add_hwloc_links(elements, e, gpu_pci, tree, origin);
+        break;  // hwloc writes one matrix
+      }
   return shape_of(std::move(tree), origin);
 }
 

@@ -19,6 +19,9 @@ void renumber(MachineLevel& level) {
   std::vector<std::string> names;
   std::int32_t next = 0;
   for (std::int32_t& unit : level.units) {
+    if (unit < 0 || (!level.names.empty() && std::cmp_greater_equal(unit, level.names.size())))
+      throw SpecError{fmt::format("the level '{}' has no unit {}", level.name, unit),
+                      "number the units from 0, and name all of them or none"};
     const auto old = static_cast<std::size_t>(unit);
     if (old >= number.size()) number.resize(old + 1, -1);
     if (number[old] < 0) {
@@ -56,10 +59,17 @@ std::vector<std::int64_t> sizes_of(const MachineLevel& level) {
 void require_inside(const Machine& machine, std::size_t outer, std::size_t inner) {
   const MachineLevel& o = machine.levels()[outer];
   const MachineLevel& i = machine.levels()[inner];
-  if (o.size > 0 && i.size > 0 && o.size % i.size == 0) return;
-  std::vector<std::int64_t> parent(static_cast<std::size_t>(machine.unit_count(inner)), -1);
-  for (std::int64_t s = 0; s < machine.slot_count(); ++s) {
-    std::int64_t& known = parent[static_cast<std::size_t>(machine.unit(inner, s))];
+  const bool is_regular = o.size > 0 && i.size > 0;
+  if (is_regular && (o.size % i.size == 0 || o.size >= machine.slot_count())) return;
+  // Of two regular levels, the first border between units of `outer` shows it.
+  const std::int64_t begin = is_regular ? o.size - 1 : 0;
+  const std::int64_t end = is_regular ? o.size + 1 : machine.slot_count();
+  const std::int64_t first = machine.unit(inner, begin);
+  std::vector<std::int64_t> parent(
+      static_cast<std::size_t>(is_regular ? 2 : machine.unit_count(inner)), -1);
+  for (std::int64_t s = begin; s < end; ++s) {
+    std::int64_t& known =
+        parent[static_cast<std::size_t>(machine.unit(inner, s) - (is_regular ? first : 0))];
     const std::int64_t unit = machine.unit(outer, s);
     if (known >= 0 && known != unit)
       throw SpecError{fmt::format("{} is in two units of the level '{}': {} and {}",

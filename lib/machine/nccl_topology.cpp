@@ -43,6 +43,13 @@ std::string_view nccl_bus(const NcclElements& elements, std::size_t element) {
   return pci == XmlElement::no_parent ? std::string_view{} : elements[pci].get("busid");
 }
 
+// NCCL writes the hosts of an NVLink domain into one file (MNNVL). Their CPUs tell them apart.
+std::string_view nccl_host(const NcclElements& elements, std::size_t element) {
+  const std::size_t cpu =
+      elements[element].name == "cpu" ? element : nccl_above(elements, element, "cpu");
+  return cpu == XmlElement::no_parent ? std::string_view{} : elements[cpu].get("host_hash");
+}
+
 // The GPUs that NVLink connects: directly, or through a switch, whose class is 0x0680.
 void add_nccl_links(const NcclElements& elements, const std::vector<std::size_t>& gpu_elements,
                     DeviceTree& tree) {
@@ -77,8 +84,11 @@ NodeShape read_nccl(std::string_view text, std::string_view origin) {
       std::ranges::any_of(elements, [](const auto& e) { return e.name == "gpu"; });
   const bool has_nets =
       std::ranges::any_of(elements, [](const auto& e) { return e.name == "net"; });
+  const auto first = std::ranges::find(elements, "cpu", &XmlElement::name);
+  const std::string_view host = first == elements.end() ? "" : first->get("host_hash");
   for (std::size_t e = 0; e < elements.size(); ++e) {
     const XmlElement& element = elements[e];
+    if (!host.empty() && nccl_host(elements, e) != host) continue;  // one node is described
     if (element.name == "cpu") tree.sockets.push_back(e);
     // Files that a user writes for NCCL_TOPO_FILE may have the PCI devices alone.
     const bool is_pci = element.name == "pci";

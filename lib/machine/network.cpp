@@ -105,6 +105,13 @@ bool is_same(const MachineLevel& a, const MachineLevel& b) {
   return true;
 }
 
+// Whether the switch is an NVLink domain, or inside one.
+bool is_in_domain(const Network& network, std::int32_t at) {
+  for (; at != none; at = network.switches[static_cast<std::size_t>(at)].parent)
+    if (network.switches[static_cast<std::size_t>(at)].kind == LevelKind::domain) return true;
+  return false;
+}
+
 bool has_one_unit(const MachineLevel& level) {
   return std::ranges::all_of(level.units, [&](auto unit) { return unit == level.units.front(); });
 }
@@ -118,9 +125,11 @@ std::vector<MachineLevel> levels_of(const Network& network, const std::vector<st
   const std::vector<int> heights = heights_of(network);
   const int highest = heights.empty() ? 0 : *std::ranges::max_element(heights);
   std::vector<MachineLevel> result;
+  bool has_domains = false;  // at this height, or above
   for (int height = highest; height >= 1; --height) {
     MachineLevel level{.name = "", .kind = LevelKind::network};
     std::vector<std::int32_t> number(network.switches.size(), none);
+    std::vector<std::int32_t> places;
     const auto next = [&](std::string name) {
       level.names.push_back(std::move(name));
       return static_cast<std::int32_t>(level.names.size() - 1);
@@ -136,12 +145,20 @@ std::vector<MachineLevel> levels_of(const Network& network, const std::vector<st
              heights[static_cast<std::size_t>(
                  network.switches[static_cast<std::size_t>(at)].parent)] <= height)
         at = network.switches[static_cast<std::size_t>(at)].parent;
-      std::int32_t& unit = number[static_cast<std::size_t>(at)];
+      places.push_back(at);
       const Network::Switch& found_switch = network.switches[static_cast<std::size_t>(at)];
-      if (unit == none) unit = next(found_switch.name);
-      level.units.push_back(unit);
       if (heights[static_cast<std::size_t>(at)] == height && found_switch.kind == LevelKind::domain)
         level.kind = LevelKind::domain;
+    }
+    has_domains = has_domains || level.kind == LevelKind::domain;
+    for (std::size_t h = 0; h < hosts.size(); ++h) {
+      if (has_domains && !is_in_domain(network, places[h])) {  // it shares no fast links
+        level.units.push_back(next(hosts[h]));
+        continue;
+      }
+      const auto place = static_cast<std::size_t>(places[h]);
+      if (number[place] == none) number[place] = next(network.switches[place].name);
+      level.units.push_back(number[place]);
     }
     level.name = level.kind == LevelKind::domain ? "block" : tier_name(height - 1);
     // A single domain says that the hosts are as near to each other as those of one node.

@@ -20,6 +20,11 @@ using detail::Network;
 using detail::Nodes;
 using detail::NodeShape;
 
+// Whether an NVLink domain has several leaves of the network.
+bool holds_leaves(const MachineNumbers& numbers, std::int64_t per_node) {
+  return numbers.nodes_per_leaf && *numbers.ranks_per_domain > per_node * *numbers.nodes_per_leaf;
+}
+
 constexpr std::int64_t most_slots = std::int64_t{1} << 40;
 
 bool contains(std::string_view text, std::string_view mark) { return text.find(mark) != text.npos; }
@@ -30,8 +35,9 @@ MachineFormat format_of(std::string_view text) {
   const std::vector<detail::Line> lines = detail::lines_of(text.substr(0, 1 << 16));
   if (contains(text, "<topology")) return hwloc;
   if (contains(text, "<system")) return nccl;
-  if (contains(text, "\"instances\"") || contains(text, "instances:")) return topograph;
   for (const detail::Line& line : lines) {
+    if (contains(line.text, "\"instances\"") || line.text.starts_with("instances:"))
+      return topograph;
     const std::string_view key = line.text.substr(0, line.text.find('='));
     if (detail::equals_ignoring_case(key, "SwitchName") ||
         detail::equals_ignoring_case(key, "BlockName") ||
@@ -249,7 +255,10 @@ Machine MachineReader::by_nodes(const Nodes& nodes, const MachineNumbers& number
         std::ranges::any_of(nodes.sizes, [&](std::int64_t size) { return domain < size; });
     const std::int64_t domains = (std::ssize(nodes.node_of_slot) + domain - 1) / domain;
     if (is_inside || domains < std::ssize(nodes.sizes))
-      levels.insert(is_inside ? at + 1 : at, even("nvlink", LevelKind::domain, domain));
+      levels.insert(is_inside                                    ? at + 1
+                    : holds_leaves(numbers, nodes.sizes.front()) ? levels.begin()
+                                                                 : at,
+                    even("nvlink", LevelKind::domain, domain));
   }
   Machine machine{std::ssize(nodes.node_of_slot), std::move(levels), devices()};
   return numbers.world_size ? machine.first_slots(*numbers.world_size) : machine;
@@ -263,8 +272,9 @@ Machine MachineReader::by_numbers(const MachineNumbers& numbers) const {
                     "give --machine FILE, or --ranks-per-node N with --nodes-per-leaf N"};
   const std::int64_t slots = numbers.world_size.value_or(per_node);
   if (shape_ && slots <= detail::most_listed_slots) {
-    Nodes nodes;
-    for (std::int64_t s = 0; s < slots; ++s) nodes.add(static_cast<std::int32_t>(s / per_node));
+    Nodes nodes;  // whole ones: by_nodes() leaves out the slots that are too many
+    const std::int64_t all = (slots + per_node - 1) / per_node * per_node;
+    for (std::int64_t s = 0; s < all; ++s) nodes.add(static_cast<std::int32_t>(s / per_node));
     return by_nodes(nodes, numbers);
   }
   std::vector<MachineLevel> levels;
@@ -274,7 +284,9 @@ Machine MachineReader::by_numbers(const MachineNumbers& numbers) const {
   if (numbers.ranks_per_domain && *numbers.ranks_per_domain != per_node) {
     require_nesting(*numbers.ranks_per_domain, per_node);
     const bool is_inside = *numbers.ranks_per_domain < per_node;
-    levels.insert(is_inside ? levels.end() : levels.end() - 1,
+    levels.insert(is_inside                         ? levels.end()
+                  : holds_leaves(numbers, per_node) ? levels.begin()
+                                                    : levels.end() - 1,
                   even("nvlink", LevelKind::domain, *numbers.ranks_per_domain));
   }
   return Machine{slots, std::move(levels), devices()};

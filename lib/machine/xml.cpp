@@ -12,7 +12,7 @@
 namespace rankmesh::detail {
 namespace {
 
-constexpr std::size_t most_elements = std::size_t{1} << 20;
+constexpr std::size_t most_elements = std::size_t{1} << 20, most_depth = 256;
 
 struct Reading {
   XML_Parser parser;
@@ -22,7 +22,7 @@ struct Reading {
 
 void begin_element(void* reading, const char* name, const char** attributes) {
   auto& [parser, elements, open] = *static_cast<Reading*>(reading);
-  if (elements.size() == most_elements) {
+  if (elements.size() == most_elements || open.size() == most_depth) {
     XML_StopParser(parser, XML_FALSE);
     return;
   }
@@ -35,7 +35,11 @@ void begin_element(void* reading, const char* name, const char** attributes) {
   open.push_back(elements.size() - 1);
 }
 
-void end_element(void* reading, const char*) { static_cast<Reading*>(reading)->open.pop_back(); }
+// An empty element ends after the parser was stopped at its beginning.
+void end_element(void* reading, const char*) {
+  auto& open = static_cast<Reading*>(reading)->open;
+  if (!open.empty()) open.pop_back();
+}
 
 void add_text(void* reading, const char* text, int size) {
   auto& [parser, elements, open] = *static_cast<Reading*>(reading);
@@ -60,7 +64,9 @@ std::vector<XmlElement> read_xml(std::string_view text, std::string_view origin)
       XML_STATUS_OK) {
     const XML_Error error = XML_GetErrorCode(parser.get());
     refuse(origin, static_cast<std::int64_t>(XML_GetCurrentLineNumber(parser.get())),
-           error == XML_ERROR_ABORTED ? "the text has too many elements" : XML_ErrorString(error),
+           error == XML_ERROR_ABORTED
+               ? "the text has too many elements, or elements too deep inside others"
+               : XML_ErrorString(error),
            "check that the file is complete");
   }
   return std::move(reading.elements);

@@ -37,9 +37,14 @@ class ConfigReader {
   [[nodiscard]] const std::string& type() const { return type_; }
   [[nodiscard]] std::int64_t number(const char* field) const {
     const auto found = json_.find(field);
-    if (found == json_.end() || !found->is_number_integer() || found->get<std::int64_t>() < 0)
+    if (found == json_.end() || found->is_null())
       throw SpecError{fmt::format("{}: the {} model has no '{}'", origin_, type_, field),
                       fmt::format("add the number \"{}\" to the file", field)};
+    constexpr std::int64_t most = 1 << 24;  // as in TOML
+    if (!found->is_number_integer() || found->get<std::int64_t>() < 0 ||
+        found->get<std::int64_t>() > most)
+      throw SpecError{fmt::format("{}: '{}' is not an integer from 0 to {}", origin_, field, most),
+                      "correct the number"};
     return found->get<std::int64_t>();
   }
   [[nodiscard]] std::int64_t number(const char* field, std::int64_t otherwise) const {

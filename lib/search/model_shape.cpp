@@ -95,6 +95,9 @@ void check_figures(const ModelFigures& m, std::int64_t kv_heads) {
   check(m.expert_layers >= 0 && m.expert_layers <= m.layers,
         fmt::format("{} of the {} layers have experts", m.expert_layers, m.layers),
         "check expert_layers and layers");
+  check(m.experts <= most_layers,
+        fmt::format("{} experts of a layer are more than a search tries", m.experts),
+        "check experts: 65536 at most");
   check(m.expert_layers == 0 || m.experts_per_token <= m.experts,
         fmt::format("each token goes to {} of {} experts", m.experts_per_token, m.experts),
         "check experts and experts_per_token");

@@ -28,20 +28,24 @@ std::string nearest_divisor(std::int64_t value, std::int64_t of) {
 }
 
 bool divides_heads(const RuleLimits& l, const MeshSettings& s) { return l.model.heads % s.tp == 0; }
-std::string why_heads(const RuleLimits& l, const MeshSettings& s) {
-  return fmt::format("tp={}: {} heads; {}", s.tp, l.model.heads,
-                     nearest_divisor(s.tp, l.model.heads));
-}
-
 bool suits_kv_heads(const RuleLimits& l, const MeshSettings& s) {
   const std::int64_t kv = l.shape.kv_heads;
   return l.model.latent_rank > 0 || kv % s.tp == 0 || s.tp % kv == 0;
 }
+
+// What the rules of both kinds of heads accept.
+std::string nearest_tp(const RuleLimits& l, MeshSettings s) {
+  return nearest(s.tp, l.model.heads, [&l, &s](std::int64_t v) {
+    s.tp = static_cast<std::int32_t>(v);
+    return divides_heads(l, s) && suits_kv_heads(l, s);
+  });
+}
+
+std::string why_heads(const RuleLimits& l, const MeshSettings& s) {
+  return fmt::format("tp={}: {} heads; {}", s.tp, l.model.heads, nearest_tp(l, s));
+}
 std::string why_kv_heads(const RuleLimits& l, const MeshSettings& s) {
-  const std::int64_t kv = l.shape.kv_heads;
-  return fmt::format(
-      "tp={}: {} heads of keys; {}", s.tp, kv,
-      nearest(s.tp, l.model.heads, [kv](std::int64_t v) { return kv % v == 0 || v % kv == 0; }));
+  return fmt::format("tp={}: {} heads of keys; {}", s.tp, l.shape.kv_heads, nearest_tp(l, s));
 }
 
 bool divides_sequence(const RuleLimits& l, const MeshSettings& s) {
@@ -72,8 +76,10 @@ std::string why_devices(const RuleLimits& l, const MeshSettings& s) {
 
 bool divides_batch(const RuleLimits& l, const MeshSettings& s) { return l.batch % s.dp == 0; }
 std::string why_batch(const RuleLimits& l, const MeshSettings& s) {
-  return fmt::format("dp={}: {} sequences per step; {}", s.dp, l.batch,
-                     nearest_divisor(s.dp, l.batch));
+  const std::int64_t most = l.devices / (std::int64_t{1} * s.pp * s.cp * s.tp);
+  return fmt::format(
+      "dp={}: {} sequences per step; {}", s.dp, l.batch,
+      nearest(s.dp, std::min(l.batch, most), [&l](std::int64_t v) { return l.batch % v == 0; }));
 }
 
 bool divides_experts(const RuleLimits& l, const MeshSettings& s) {
@@ -105,6 +111,8 @@ bool interleaves(const RuleLimits&, const MeshSettings& s) {
   return s.virtual_stages == 1 || (s.pp > 1 && s.microbatches % s.pp == 0);
 }
 std::string why_interleaves(const RuleLimits&, const MeshSettings& s) {
+  if (s.pp == 1)
+    return fmt::format("vpp={} pp=1: virtual stages need a pipeline; 1", s.virtual_stages);
   return fmt::format("vpp={} pp={}: {} microbatches; a multiple of {}", s.virtual_stages, s.pp,
                      s.microbatches, s.pp);
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <numeric>
 #include <utility>
 
@@ -86,7 +87,8 @@ class Enumeration {
 
   // The largest number of replicas among which the batch can be divided.
   void choose_replicas(MeshSettings s) {
-    const std::int64_t most = options_.devices / (std::int64_t{1} * s.tp * s.cp * s.pp);
+    const std::int64_t most = std::min<std::int64_t>(
+        INT32_MAX, options_.devices / (std::int64_t{1} * s.tp * s.cp * s.pp));
     if (fixed_.dp) {
       s.dp = static_cast<std::int32_t>(*fixed_.dp);
       if (!is_refused(s, RuleChoice::dp)) meshes_.push_back(s);

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -120,7 +119,8 @@ DeviceFigures parse_device(std::string_view text, std::string_view origin) {
                                 "known device",
                                 key));
     const auto value = node->value<double>();
-    if (!value || !(*value >= 0) || !std::isfinite(*value) || (*value == 0 && key != "flops_fp8"))
+    constexpr double least = 1e-12, most = 1e24;  // so that no time is infinite
+    if (!value || !(*value <= most) || !(*value >= least || (*value == 0 && key == "flops_fp8")))
       reader.refuse(reader.line(key), fmt::format("'{}' is no positive number", key),
                     fmt::format("write {} = 80e9", key));
     if (*value > 1 && key.ends_with("_efficiency"))

@@ -4,7 +4,9 @@
 
 #include <doctest/doctest.h>
 
+#include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "machine/read_machine.hpp"
@@ -58,6 +60,37 @@ TEST_CASE("an NVLink domain may be larger or smaller than a node") {
   const Machine small = by_numbers({.ranks_per_node = 8, .ranks_per_domain = 4, .world_size = 16});
   CHECK(small.describe() == "16 slots: 2 nodes of 8, 4 nvlinks of 4");
   CHECK_THROWS_AS(by_numbers({.ranks_per_node = 8, .ranks_per_domain = 6}), SpecError);
+}
+
+TEST_CASE("an NVLink domain may have several leaves") {
+  const MachineNumbers numbers{
+      .ranks_per_node = 4, .ranks_per_domain = 72, .nodes_per_leaf = 9, .world_size = 144};
+  const std::string levels = "144 slots: 2 nvlinks of 72, 4 leaves of 36, 36 nodes of 4";
+  CHECK(by_numbers(numbers).describe() == levels);
+  MachineReader reader;
+  reader.read("n[1-36] slots=4\n", "file");
+  CHECK(reader.machine(numbers).describe() == levels);
+}
+
+TEST_CASE("levels that cross each other are refused, whatever the size of the machine") {
+  CHECK_THROWS_WITH_AS(by_numbers({.ranks_per_node = 8,
+                                   .ranks_per_domain = 16,
+                                   .nodes_per_leaf = 3,
+                                   .world_size = std::int64_t{1} << 40}),
+                       doctest::Contains("nvlink1 is in two units of the level 'leaf'"), SpecError);
+}
+
+TEST_CASE("the units of a level have numbers from 0") {
+  const auto machine = [](std::vector<std::int32_t> units, std::vector<std::string> names) {
+    return Machine{2,
+                   {{.name = "node",
+                     .kind = LevelKind::node,
+                     .units = std::move(units),
+                     .names = std::move(names)}}};
+  };
+  CHECK_THROWS_WITH_AS(machine({0, -1}, {}), doctest::Contains("has no unit -1"), SpecError);
+  CHECK_THROWS_WITH_AS(machine({0, 1}, {"a"}), doctest::Contains("has no unit 1"), SpecError);
+  CHECK(machine({0, 1}, {"a", "b"}).host(1) == "b");
 }
 
 TEST_CASE("units that are contiguous and equal become a size") {
@@ -151,6 +184,48 @@ TEST_CASE("bad descriptions are refused with their line and the reason") {
   CHECK(refusal("<topology>\n<object type=\"Package\">\n</topology>") == "file:3: mismatched tag");
   CHECK(refusal("<system>\n<cpu></cpu></system>") == "file: the topology has no GPU");
   CHECK(refusal("<system>\n<cpu") == "file:2: unclosed token");
+}
+
+TEST_CASE("altered files of elements are refused") {
+  std::string packages, deep;
+  for (int i = 0; i < 257; ++i) packages += "<object type=\"Package\"/>";
+  CHECK(refusal("<topology>" + packages + "</topology>") ==
+        "file: a node has more than 256 sockets");
+  for (int i = 0; i < 300; ++i) deep += "<nvlink>";
+  CHECK(refusal("<system>" + deep).ends_with("elements too deep inside others"));
+}
+
+TEST_CASE("a comment does not tell the format of a file") {
+  MachineReader reader;
+  reader.read("# 2 instances: x\na slots=2\n", "file");
+  CHECK(reader.machine().describe() == "2 slots: 1 node of 2");
+}
+
+TEST_CASE("of the hosts in a file of NCCL, one is the node") {
+  const std::string gpu = "<pci busid=\"0008:01:00.0\"><gpu dev=\"0\"/></pci>";
+  MachineReader reader;
+  reader.read("<system><cpu numaid=\"0\" host_hash=\"0x1\">" + gpu +
+                  "</cpu><cpu numaid=\"0\" host_hash=\"0x2\">" + gpu + "</cpu></system>",
+              "file");
+  CHECK(reader.machine().describe() == "1 slot: 1 node of 1");
+}
+
+TEST_CASE("hosts without an NVLink domain are in none") {
+  const auto host = [](const char* id, const char* leaf, const char* labels) {
+    return std::string{"{\"id\":\""} + id + "\",\"network_layers\":[\"" + leaf + "\",\"spine\"]" +
+           labels + "}";
+  };
+  const char* domain = ",\"labels\":{\"x/domain\":\"nvl-1\"}";
+  MachineReader reader;
+  reader.read("{\"instances\":[" + host("a1", "leaf-a", domain) + "," +
+                  host("a2", "leaf-a", domain) + "," + host("b1", "leaf-b", "") + "," +
+                  host("b2", "leaf-b", "") + "]}",
+              "file");
+  reader.read("a1\na2\nb1\nb2\n", "hosts");
+  const Machine machine = reader.machine();
+  const std::size_t fast = machine.fast_level();
+  CHECK(machine.unit(fast, 0) == machine.unit(fast, 1));
+  CHECK(machine.unit(fast, 2) != machine.unit(fast, 3));
 }
 
 TEST_CASE("parts that contradict each other are refused") {

@@ -172,8 +172,11 @@ TEST_CASE("rules name the nearest values that work") {
   CHECK(reason_of(model, {.tp = 7}) == "tp=7: 96 heads; 6 or 8");
   CHECK(reason_of(small(4, 8), {.tp = 8}) == "");  // 8 is a multiple of 4 heads of keys
   CHECK(reason_of(small(4, 12), {.tp = 4}) == "tp=4: 6 heads of keys; 3 or 6");
+  CHECK(reason_of(small(4, 12), {.tp = 5}) == "tp=5: 12 heads; 3 or 6");  // not 4
   CHECK(reason_of(model, {.cp = 3}) == "cp=3: 2048 tokens, 2 parts per rank; 2 or 4");
   CHECK(reason_of(model, {.dp = 3}) == "dp=3: 64 sequences per step; 2 or 4");
+  CHECK(reason_of(model, {.dp = 100, .tp = 32}, 192) == "dp=100: 192 sequences per step; 96");
+  CHECK(reason_of(model, {.virtual_stages = 2}) == "vpp=2 pp=1: virtual stages need a pipeline; 1");
   CHECK(reason_of(model, {.pp = 97}) == "pp=97: 96 layers; 96 at most");
   CHECK(reason_of(model, {.ep = 2}) == "ep=2: 0 experts; 1");
   CHECK(reason_of(small(4, 8, 8), {.dp = 8, .ep = 3}) == "ep=3: 8 experts; 2 or 4");
