@@ -133,6 +133,7 @@ std::string lowest_of(const Members& members, std::int64_t LimitFacts::*limit) {
 
 std::vector<Found> find_launcher(const Examination& job) {
   const RankFacts& first = job.ranks.front();
+  if (first.mpi_library.empty()) return {};  // with --offline, doctor does not join the job
   const auto mismatch = launcher_mismatch(first.world_size, first.mpi_library,
                                           [&](const char* name) { return variable(first, name); });
   if (!mismatch) return {};

@@ -109,6 +109,43 @@ TEST_CASE("a file is written completely or not at all") {
         "d\nf.json\nfiles\nmeshes\nspecs\n");  // no temporary file is left
 }
 
+TEST_CASE("-o - is standard output for emitted files, too") {
+  const Scratch scratch;
+  const std::string emit = "meshinfo emit openmpi tp=4 --ranks-per-node 2";
+  const auto result = shell(scratch, emit + " -o -");
+  CHECK(result.status == 0);
+  CHECK(result.out == shell(scratch, emit).out);
+  CHECK_FALSE(scratch.has("-"));
+}
+
+TEST_CASE("a range of ranks that is too large is refused at once") {
+  const Scratch scratch;
+  const auto ranks = shell(scratch, "meshinfo rank dp=2,tp=4 0-99999999999");
+  CHECK(ranks.status == 2);
+  CHECK_CONTAINS(ranks.err, "'0-99999999999' makes more than 1048576 ranks");
+  const auto lost = shell(scratch, "meshinfo shrink dp=2,tp=4 --lost 0-99999999999");
+  CHECK(lost.status == 2);
+  CHECK_CONTAINS(lost.err, "--lost has 100000000000 ranks, but there are 8");
+}
+
+TEST_CASE("transfer --element refuses what it would ignore") {
+  const Scratch scratch;
+  const std::string element =
+      "meshinfo transfer '[8] f32 @ tp=2 : (tp)' '[8] f32 @ tp=4 : (tp)' --element 1";
+  for (const char* ignored : {" --run", " --format json", " -o f.csv"})
+    CHECK_CONTAINS(shell(scratch, element + ignored).err, "--element prints a text");
+}
+
+TEST_CASE("doctor --offline does not judge the launcher of a job that it does not join") {
+  const Scratch scratch;
+  const auto result =
+      shell(scratch,
+            "OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_RANK=0 meshinfo doctor --offline "
+            "--format json");
+  CHECK_LACKS(result.out, "although the launcher started");
+  CHECK_CONTAINS(result.out, "rankmesh.doctor/1");
+}
+
 TEST_CASE("a dot in the name of a folder is no extension") {
   const Scratch scratch;
   REQUIRE(shell(scratch, "mkdir d.x; meshinfo show tp=2 -o d.x/f").status == 0);

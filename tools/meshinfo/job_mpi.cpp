@@ -253,6 +253,8 @@ Placement nodes_of_job() {
 
 bool Job::starts_node() {
   start();
+  if (const auto mismatch = mismatch_of(state_->size))
+    throw UsageError{mismatch->message, mismatch->hint};
   return nodes_of_job().local_rank(Rank{state_->rank}) == 0;
 }
 

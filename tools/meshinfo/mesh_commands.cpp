@@ -42,15 +42,20 @@ struct WordOptions : ReportOptions {
 
 // Reads ranks and ranges of ranks: 3, 40-43, 0-56:8, 1,2.
 std::vector<Rank> read_ranks(const std::vector<std::string>& words) {
-  constexpr std::int64_t most = 65536;
+  constexpr std::int64_t most_of_list = 65536, most = 1 << 20;
   std::vector<Rank> ranks;
   for (const std::string& word : words) {
+    RankSet given;
     try {
-      RankSet::parse(word, most).for_each([&](Rank r) { ranks.push_back(r); });
+      given = RankSet::parse(word, most_of_list);
     } catch (const Error& error) {
       throw UsageError{fmt::format("R must be a rank or a range of ranks, got '{}'", word),
                        "write 3, 40-43 or 0-56:8; meshinfo groups lists all ranks"};
     }
+    if (given.size() > most - std::ssize(ranks))
+      throw UsageError{fmt::format("'{}' makes more than {} ranks", word, most),
+                       "ask for fewer ranks; meshinfo groups lists all ranks"};
+    given.for_each([&](Rank r) { ranks.push_back(r); });
   }
   if (ranks.empty()) throw UsageError{"no rank is given", "usage: meshinfo rank MESH R..."};
   return ranks;

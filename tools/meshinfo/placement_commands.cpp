@@ -139,10 +139,10 @@ int emit(const EmitOptions& options, Job& job) {
         "meshinfo: no list of hosts is given, so the file names node0, node1 and so on\n"
         "  hint: give the hosts with --machine FILE, or write their names into the file\n",
         stderr);
-  write_file(options.path, file);
-  if (!options.path.empty())
-    std::fputs(fmt::format("use it: {}\n", emit_usage(format, options.path, world)).c_str(),
-               stdout);
+  const std::string path = options.path == "-" ? "" : options.path;
+  write_file(path, file);
+  if (!path.empty())
+    std::fputs(fmt::format("use it: {}\n", emit_usage(format, path, world)).c_str(), stdout);
   return ok;
 }
 
@@ -160,7 +160,12 @@ int shrink(const ShrinkOptions& options, Job& job) {
   if (!job.prints()) return ok;
   const ShrinkPolicy policy = *std::ranges::find_if(
       policies, [&](ShrinkPolicy p) { return to_string(p) == options.policy; });
-  const auto lost = RankSet::parse(options.lost).to_vector();
+  const RankSet given = RankSet::parse(options.lost);
+  if (const std::int64_t all = mesh.world_size() + std::max<std::int64_t>(options.spares, 0);
+      given.size() > all)
+    throw UsageError{fmt::format("--lost has {} ranks, but there are {}", given.size(), all),
+                     "give the ranks that are lost"};
+  const auto lost = given.to_vector();
   const auto after = rankmesh::shrink(mesh, lost, policy, options.spares);
   const auto machine = options.machine.machine(mesh.world_size());
   print(report::shrink(mesh, policy, after, pointer_to(machine)), options.output);

@@ -95,6 +95,10 @@ void add_run(const TransferRun& run, std::int64_t moved_bytes, report::Document&
 }
 
 int transfer(const TransferArguments& options, Job& job) {
+  if (!options.element.empty() &&
+      (options.is_run || options.output.chosen_format() != report::Format::text))
+    throw UsageError{"--element prints a text about one element, and moves nothing",
+                     "leave out --element, or --run and the other format"};
   if (!options.is_run && !job.prints()) return ok;  // the job plays no part
   auto tensors = read_tensors(options);
   std::int64_t world = 1;
