@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The C++ part of a Fortran or C program. It builds a mesh on the communicator of the caller.
 #include <cstdio>
+#include <exception>
 #include <optional>
 #include <span>
 
@@ -17,7 +18,7 @@ int guarded(Action&& action) {
   try {
     action();
     return 0;
-  } catch (const rankmesh::Error& error) {
+  } catch (const std::exception& error) {
     std::fprintf(stderr, "model: %s\n", error.what());
     return 1;
   }
@@ -31,14 +32,14 @@ extern "C" int model_begin(MPI_Fint comm) {
 
 extern "C" int model_average(double* values, int count) {
   return guarded([&] {
-    (*model)["dp"].all_reduce(std::span{values, static_cast<std::size_t>(count)},
-                              rankmesh::ReduceOp::avg);
+    model.value()["dp"].all_reduce(std::span{values, static_cast<std::size_t>(count)},
+                                   rankmesh::ReduceOp::avg);
   });
 }
 
 extern "C" int model_end() {
   return guarded([] {
-    model->close();
+    model.value().close();
     model.reset();
   });
 }

@@ -10,7 +10,7 @@ program fortran_program
   include 'mpif.h'  ! every MPI library has it, whatever compiler built it
 
   interface
-    ! bridge.cpp. Collective over the communicator; They return 0 on success.
+    ! bridge.cpp. Collective over the communicator. They return 0 on success.
     function model_begin(comm) bind(c, name='model_begin') result(status)
       import :: c_int
       integer(c_int), value :: comm

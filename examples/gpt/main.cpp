@@ -136,6 +136,8 @@ int run(const Options& options) {
   if (options.survive != 0) return train_surviving(options);
   Losses alone;
   if (options.compare && is_first_rank()) alone = train_alone(options);
+  // The opening of a mesh has a time limit, and training alone may take longer.
+  if (options.compare) MPI_Barrier(MPI_COMM_WORLD);
   std::optional<Writer> writer;
   if (options.generate > 0) writer.emplace(options.config, options.writers, options.text);
   const Losses losses = train(options, alone, writer ? &*writer : nullptr);

@@ -84,8 +84,22 @@ std::shared_ptr<gloo::Context> connect_gloo(const rankmesh::TransportGroup& grou
   auto context = std::make_shared<gloo::rendezvous::Context>(static_cast<int>(group.self.value()),
                                                              static_cast<int>(group.ranks.size()));
   context->setTimeout(std::chrono::duration_cast<std::chrono::milliseconds>(group.timeout));
+  // What may fail on this rank alone comes first, and all members learn of it: nobody can be called
+  // back from MPI.
+  std::shared_ptr<gloo::transport::Device> device;
+  std::exception_ptr failure;
+  try {
+    device = gloo::transport::tcp::CreateDevice(device_of(group));
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  int is_ready = failure ? 0 : 1;
+  if (MPI_Allreduce(MPI_IN_PLACE, &is_ready, 1, MPI_INT, MPI_MIN, group.comm.native()) !=
+      MPI_SUCCESS)
+    throw std::runtime_error{"MPI could not compare what the members have"};
+  if (failure) std::rethrow_exception(failure);
+  if (is_ready == 0) throw std::runtime_error{"another member has no network device of Gloo"};
   MpiStore store{group.comm.native()};
-  auto device = gloo::transport::tcp::CreateDevice(device_of(group));
   context->connectFullMesh(store, device);
   return context;
 }

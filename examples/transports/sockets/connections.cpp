@@ -11,6 +11,9 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
+#include <exception>
+#include <optional>
+#include <stdexcept>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -34,7 +37,8 @@ std::uint32_t own_host(const rankmesh::TransportGroup& group) {
   addrinfo hints{};
   hints.ai_family = AF_INET;
   addrinfo* found = nullptr;
-  check(::getaddrinfo(name, nullptr, &hints, &found) == 0, "getaddrinfo");
+  if (const int code = ::getaddrinfo(name, nullptr, &hints, &found); code != 0)
+    throw std::runtime_error{std::string{"getaddrinfo: "} + ::gai_strerror(code)};
   const std::uint32_t host = reinterpret_cast<sockaddr_in*>(found->ai_addr)->sin_addr.s_addr;
   ::freeaddrinfo(found);
   return host;
@@ -64,14 +68,8 @@ class Socket {
   int number_;
 };
 
-}  // namespace
-
-// Each member connects to those before it, and accepts those behind it. A connection begins with
-// the index of the member that has connected.
-Connections::Connections(const rankmesh::TransportGroup& group)
-    : self_{static_cast<std::size_t>(group.self.value())},
-      peers_(static_cast<std::size_t>(group.ranks.size())) {
-  const Socket listener{::socket(AF_INET, SOCK_STREAM, 0)};
+// Listens on any port, and returns where.
+Address listen_on(const Socket& listener, const rankmesh::TransportGroup& group) {
   const sockaddr_in any = to_system({own_host(group), 0});
   check(::bind(listener.get(), reinterpret_cast<const sockaddr*>(&any), sizeof any) == 0, "bind");
   check(::listen(listener.get(), SOMAXCONN) == 0, "listen");
@@ -81,9 +79,34 @@ Connections::Connections(const rankmesh::TransportGroup& group)
   socklen_t size = sizeof bound;
   check(::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&bound), &size) == 0,
         "getsockname");
-  const Address own{bound.sin_addr.s_addr, ntohs(bound.sin_port)};
+  return {bound.sin_addr.s_addr, ntohs(bound.sin_port)};
+}
+
+}  // namespace
+
+// Each member connects to those before it, and accepts those behind it. A connection begins with
+// the index of the member that has connected.
+Connections::Connections(const rankmesh::TransportGroup& group)
+    : self_{static_cast<std::size_t>(group.self.value())},
+      peers_(static_cast<std::size_t>(group.ranks.size())) {
+  // What may fail on this rank alone comes first, and all members learn of it: nobody can be called
+  // back from MPI.
+  std::optional<Socket> listener;
+  Address own{0, 0};  // the port 0: this member has failed
+  std::exception_ptr failure;
+  try {
+    listener.emplace(::socket(AF_INET, SOCK_STREAM, 0));
+    own = listen_on(*listener, group);
+  } catch (...) {
+    failure = std::current_exception();
+  }
   std::vector<Address> all(peers_.size());
-  MPI_Allgather(&own, sizeof own, MPI_BYTE, all.data(), sizeof own, MPI_BYTE, group.comm.native());
+  if (MPI_Allgather(&own, sizeof own, MPI_BYTE, all.data(), sizeof own, MPI_BYTE,
+                    group.comm.native()) != MPI_SUCCESS)
+    throw std::runtime_error{"MPI could not exchange the addresses"};
+  if (failure) std::rethrow_exception(failure);
+  for (const Address& one : all)
+    if (one.port == 0) throw std::runtime_error{"another member has no socket"};
 
   const int on = 1;
   for (std::size_t k = 0; k < self_; ++k) {
@@ -96,7 +119,7 @@ Connections::Connections(const rankmesh::TransportGroup& group)
     peers_[k].socket = socket.take();
   }
   for (std::size_t left = peers_.size() - 1 - self_; left > 0; --left) {
-    Socket socket{::accept(listener.get(), nullptr, nullptr)};
+    Socket socket{::accept(listener->get(), nullptr, nullptr)};
     std::size_t k = 0;
     check(::recv(socket.get(), &k, sizeof k, MSG_WAITALL) == sizeof k, "recv");
     ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
@@ -104,9 +127,8 @@ Connections::Connections(const rankmesh::TransportGroup& group)
   }
 }
 
-Connections::~Connections() {
-  for (const Peer& peer : peers_)
-    if (peer.socket >= 0) ::close(peer.socket);
+Connections::Peer::~Peer() {
+  if (socket >= 0) ::close(socket);
 }
 
 void Connections::add(std::deque<Piece>& pieces, Piece piece) {

@@ -13,9 +13,6 @@ class Connections {
  public:
   /// Collective over the group; blocks.
   explicit Connections(const rankmesh::TransportGroup& group);
-  ~Connections();
-  Connections(const Connections&) = delete;
-  Connections& operator=(const Connections&) = delete;
 
   [[nodiscard]] std::size_t size() const { return peers_.size(); }
   [[nodiscard]] std::size_t self() const { return self_; }
@@ -37,6 +34,10 @@ class Connections {
 
  private:
   struct Peer {
+    Peer() = default;
+    ~Peer();
+    Peer(const Peer&) = delete;
+    Peer& operator=(const Peer&) = delete;
     int socket = -1;
     std::deque<Piece> out{}, in{};
   };

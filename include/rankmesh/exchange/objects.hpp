@@ -32,6 +32,12 @@ Serialised serialised(const T& object) {
     return {{}, Failure{rankmesh::detail::current_reasons().message}};
   }
 }
+template <class T>
+std::vector<T> objects_of(const std::vector<Bytes>& messages) {
+  std::vector<T> objects;
+  for (const Bytes& bytes : messages) objects.push_back(from_bytes<T>(bytes));
+  return objects;
+}
 }  // namespace detail
 
 /// Broadcasts the root's object to all members. Collective over the group; blocks.
@@ -88,11 +94,10 @@ template <class T>
 template <class T>
 [[nodiscard]] std::vector<T> gather_objects(GroupCoordinator& group, const T& object,
                                             RankInGroup root) {
-  const auto mine = detail::serialised(object);
-  std::vector<T> objects;
-  for (const Bytes& bytes : gather_messages(group, mine.bytes, root, mine.failed()))
-    objects.push_back(from_bytes<T>(bytes));
-  return objects;
+  auto mine = detail::serialised(object);
+  std::vector<Bytes> messages;
+  run_or_leak([&] { messages = gather_messages(group, mine.bytes, root, mine.failed()); }, mine);
+  return detail::objects_of<T>(messages);
 }
 
 /// Gathers the objects of all members on all members, in group order. Collective over the group;
@@ -100,11 +105,10 @@ template <class T>
 /// @throws DataError under the same conditions as gather_objects().
 template <class T>
 [[nodiscard]] std::vector<T> all_gather_objects(GroupCoordinator& group, const T& object) {
-  const auto mine = detail::serialised(object);
-  std::vector<T> objects;
-  for (const Bytes& bytes : all_gather_messages(group, mine.bytes, mine.failed()))
-    objects.push_back(from_bytes<T>(bytes));
-  return objects;
+  auto mine = detail::serialised(object);
+  std::vector<Bytes> messages;
+  run_or_leak([&] { messages = all_gather_messages(group, mine.bytes, mine.failed()); }, mine);
+  return detail::objects_of<T>(messages);
 }
 
 /// Writes an object to a control queue.
