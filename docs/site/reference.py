@@ -20,7 +20,7 @@ LAYERS = {  # in the order of the site
     "spec": "Mesh strings and files", "machine": "Machines", "place": "Where ranks stand",
     "transfer": "Where tensors lie, and how they move", "routes": "Choice of transports", "record": "The record of calls",
     "report": "Reports", "mpi": "MPI", "device": "Devices and NCCL",
-    "transport": "Transports"}
+    "transport": "Transports", "conformance": "Tests of a transport", "adapt": "Tensors of other libraries"}
 CLASSES = ("class", "struct", "union")
 # Headers that the public ones include, but whose names no program uses.
 INTERNAL = ("wait/", "base/published_text.hpp", "device/device_batch.hpp", "layout/divider.hpp",
@@ -91,9 +91,8 @@ class Reference:
     def write(self, output):
         pages = {}
         for compound in self.files:
-            lines = self.text(compound)
-            if len(lines) > 6:  # more than its #include line
-                pages[self.page(compound)] = lines
+            if "detail" not in self.page(compound).split("/"):
+                pages[self.page(compound)] = self.text(compound)
         for name, lines in pages.items():
             path = output / (name.removesuffix(".hpp") + ".md")
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -15,7 +15,13 @@ LINK = re.compile(r"(?<!`)(\]\()([^)\s]+)(\))")
 LANGUAGES = {".cpp": "cpp", ".hpp": "cpp", ".c": "c", ".h": "c", ".f90": "fortran", ".toml": "toml", ".py": "python",
              ".build": "meson", ".md": "markdown", "": "bash"}
 PICTURES = (".svg", ".png")
-TOP = {"README.md": "index", "CHANGELOG.md": "changelog", "CONTRIBUTING.md": "contributing"}
+# Sphinx has a page "search" of its own.
+TOP = {"README.md": "index", "docs/search.md": "layout-search", "CHANGELOG.md": "changelog", "CONTRIBUTING.md": "contributing"}
+
+
+def has_page(header):
+    """Whether the reference has a page of the header; the others are shown as files."""
+    return "detail" not in header.parts and header.name != "near_misses.hpp" and "///" in header.read_text(encoding="utf-8")
 
 
 def place(path):
@@ -25,7 +31,7 @@ def place(path):
         return TOP[str(relative)]
     if relative.parts[0] == "docs" and path.suffix == ".md":
         return "/".join(relative.parts[1:]).removesuffix(".md")
-    if relative.parts[:2] == ("include", "rankmesh") and path.suffix == ".hpp":
+    if relative.parts[:2] == ("include", "rankmesh") and path.suffix == ".hpp" and has_page(path):
         return "api/" + "/".join(relative.parts[2:]).removesuffix(".hpp")
     return f"files/{relative}"
 

@@ -84,6 +84,7 @@ class RANKMESH_API ArrayShape {
   /// Returns for example "[3,4] with the strides [8,1]".
   [[nodiscard]] std::string to_string() const;
 
+  /// Compares sizes and strides.
   friend bool operator==(const ArrayShape&, const ArrayShape&) = default;
 
  private:

@@ -60,7 +60,8 @@ enum class InPlace : std::uint8_t {
 /// check, route, compare, record or show calls read these facts; algorithms do not.
 struct OperationFacts {
   std::string_view name;  ///< The name of its function.
-  Extent in, out;         ///< The buffers.
+  Extent in;              ///< What a member passes.
+  Extent out;             ///< What a member gets.
   Awaited awaited;        ///< Whom its members wait for. It also says whether there is a root.
   bool reduces;           ///< Whether a reduction combines the elements.
   InPlace in_place;       ///< Its form in place.

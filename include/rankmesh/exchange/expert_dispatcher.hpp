@@ -216,6 +216,7 @@ class RANKMESH_API ExpertDispatcher {
     requires(!std::same_as<std::remove_cvref_t<First>, ExpertRoute>)
   RANKMESH_REFUSE("the route comes first: write dispatch(route, tokens, rows)") void dispatch(
       const First&, const Others&...) {}
+  /// Refuses calls in which the route does not come first, at compile time.
   template <class First, class... Others>
     requires(!std::same_as<std::remove_cvref_t<First>, ExpertRoute>)
   RANKMESH_REFUSE("the route comes first: write combine(route, rows, weights, out)") void combine(

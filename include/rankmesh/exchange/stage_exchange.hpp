@@ -31,7 +31,7 @@ struct StageMove {
 /// A move that sends a temporary container. run() accepts it, because the container is destroyed
 /// only after run() has returned. start() does not.
 struct MoveOfTemporary {
-  StageMove move;
+  StageMove move;  ///< The move.
 };
 
 namespace detail {

@@ -38,8 +38,8 @@ struct GroupAccess;
 }
 
 /// Runs the operations of one group. The mesh creates the coordinators. Each operation has a header
-/// in group/operations/ with its forms; docs/programs.md#rules-of-the-operations has the rules for
-/// all of them. All throw:
+/// in group/operations/ with its forms; "Rules of the operations" in docs/programs.md are the rules
+/// for all of them. All throw:
 /// @throws UsageError if the arguments are wrong, or if two threads call the mesh at the same time.
 /// Nothing was sent, and the group can still be used.
 /// @throws ClosedError if the mesh is closed, or if the group is broken because an earlier

@@ -27,6 +27,7 @@ RANKMESH_API void advance_everything() noexcept;
 /// Only one thread at a time may use an object of this class.
 class Backoff {
  public:
+  /// A time, in the units of the steady clock.
   using Duration = std::chrono::steady_clock::duration;
 
   /// How the pauses change during a wait.

@@ -15,7 +15,7 @@ namespace rankmesh {
 ///
 /// In place of a ReduceOp, the program can pass a function `T combine(const T& left, const T&
 /// right)` for values of any trivially copyable type in host memory; see
-/// docs/programs.md#rules-of-the-operations.
+/// "Rules of the operations" in docs/programs.md.
 template <bool forms_only = false>
 class AllReduce : public detail::OperationForms<Operation::all_reduce> {
  public:

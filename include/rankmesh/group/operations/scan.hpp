@@ -13,7 +13,7 @@ namespace rankmesh {
 /// are combined in group order, so a function need not be commutative. Collective over the group.
 ///
 /// `reduction` is any ReduceOp except avg (for complex numbers, sum or prod), or a function
-/// `T f(const T& left, const T& right)`; see docs/programs.md#rules-of-the-operations.
+/// `T f(const T& left, const T& right)`; see "Rules of the operations" in docs/programs.md.
 /// @throws UsageError if `reduction` is avg, or if it cannot combine complex numbers.
 template <bool forms_only = false>
 class Scan : public detail::PrefixForms<Operation::scan> {
