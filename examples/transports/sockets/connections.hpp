@@ -13,6 +13,8 @@ class Connections {
  public:
   /// Collective over the group; blocks.
   explicit Connections(const rankmesh::TransportGroup& group);
+  Connections(const Connections&) = delete;
+  Connections& operator=(const Connections&) = delete;
 
   [[nodiscard]] std::size_t size() const { return peers_.size(); }
   [[nodiscard]] std::size_t self() const { return self_; }
