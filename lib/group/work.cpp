@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "rankmesh/group/work.hpp"
 
+#include "base/detail/copy_of_error.hpp"
 #include "detail/mesh_runtime.hpp"
 #include "rankmesh/base/error.hpp"
 #include "transport/detail/call_errors.hpp"
@@ -27,6 +28,9 @@ bool test_and_tell(detail::MeshRuntime& runtime, detail::AsyncOperation& operati
     throw;
   } catch (const UsageError&) {
     throw;  // the operation is complete, or has failed before
+  } catch (const detail::UntoldMismatch& error) {
+    runtime.control->monitor.give_up(operation.point(), error);
+    throw;
   } catch (const MismatchError&) {
     throw;  // the other members find it themselves
   } catch (const LostRanks&) {

@@ -59,23 +59,22 @@ std::vector<std::int64_t> sizes_of(const MachineLevel& level) {
 void require_inside(const Machine& machine, std::size_t outer, std::size_t inner) {
   const MachineLevel& o = machine.levels()[outer];
   const MachineLevel& i = machine.levels()[inner];
-  const bool is_regular = o.size > 0 && i.size > 0;
-  if (is_regular && (o.size % i.size == 0 || o.size >= machine.slot_count())) return;
-  // Of two regular levels, the first border between units of `outer` shows it.
-  const std::int64_t begin = is_regular ? o.size - 1 : 0;
-  const std::int64_t end = is_regular ? o.size + 1 : machine.slot_count();
-  const std::int64_t first = machine.unit(inner, begin);
-  std::vector<std::int64_t> parent(
-      static_cast<std::size_t>(is_regular ? 2 : machine.unit_count(inner)), -1);
-  for (std::int64_t s = begin; s < end; ++s) {
-    std::int64_t& known =
-        parent[static_cast<std::size_t>(machine.unit(inner, s) - (is_regular ? first : 0))];
+  const auto refuse = [&](std::int64_t unit, std::int64_t one, std::int64_t other) {
+    throw SpecError{fmt::format("{} is in two units of the level '{}': {} and {}",
+                                machine.unit_name(inner, unit), o.name,
+                                machine.unit_name(outer, one), machine.unit_name(outer, other)),
+                    "a machine must be a tree; correct the description, or leave out one level"};
+  };
+  if (o.size > 0 && i.size > 0) {  // the first border between units of `outer` shows it
+    if (o.size % i.size != 0 && o.size < machine.slot_count()) refuse(o.size / i.size, 0, 1);
+    return;
+  }
+  std::vector<std::int64_t> parent(static_cast<std::size_t>(machine.unit_count(inner)), -1);
+  for (std::int64_t s = 0; s < machine.slot_count(); ++s) {
+    const std::int64_t part = machine.unit(inner, s);
+    std::int64_t& known = parent[static_cast<std::size_t>(part)];
     const std::int64_t unit = machine.unit(outer, s);
-    if (known >= 0 && known != unit)
-      throw SpecError{fmt::format("{} is in two units of the level '{}': {} and {}",
-                                  machine.unit_name(inner, machine.unit(inner, s)), o.name,
-                                  machine.unit_name(outer, known), machine.unit_name(outer, unit)),
-                      "a machine must be a tree; correct the description, or leave out one level"};
+    if (known >= 0 && known != unit) refuse(part, known, unit);
     known = unit;
   }
 }

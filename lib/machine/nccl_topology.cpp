@@ -45,8 +45,7 @@ std::string_view nccl_bus(const NcclElements& elements, std::size_t element) {
 
 // NCCL writes the hosts of an NVLink domain into one file (MNNVL). Their CPUs tell them apart.
 std::string_view nccl_host(const NcclElements& elements, std::size_t element) {
-  const std::size_t cpu =
-      elements[element].name == "cpu" ? element : nccl_above(elements, element, "cpu");
+  const std::size_t cpu = nccl_above(elements, element, "cpu");
   return cpu == XmlElement::no_parent ? std::string_view{} : elements[cpu].get("host_hash");
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <utility>
 
 #include <fmt/format.h>
@@ -19,11 +20,6 @@ using detail::Hosts;
 using detail::Network;
 using detail::Nodes;
 using detail::NodeShape;
-
-// Whether an NVLink domain has several leaves of the network.
-bool holds_leaves(const MachineNumbers& numbers, std::int64_t per_node) {
-  return numbers.nodes_per_leaf && *numbers.ranks_per_domain > per_node * *numbers.nodes_per_leaf;
-}
 
 constexpr std::int64_t most_slots = std::int64_t{1} << 40;
 
@@ -213,6 +209,24 @@ MachineLevel even(std::string name, LevelKind kind, std::int64_t size) {
   return {.name = std::move(name), .kind = kind, .size = size};
 }
 
+// Returns how many slots the largest unit of a level has.
+std::int64_t largest_unit(const MachineLevel& level) {
+  if (level.size > 0) return level.size;
+  std::map<std::int32_t, std::int64_t> sizes;
+  for (const std::int32_t unit : level.units) ++sizes[unit];
+  std::int64_t largest = 0;
+  for (const auto& [unit, size] : sizes) largest = std::max(largest, size);
+  return largest;
+}
+
+// Adds NVLink domains of several nodes, above the levels of the network whose units are smaller.
+void add_domains(std::int64_t size, std::vector<MachineLevel>& levels) {
+  const auto is_below = [&](const MachineLevel& level) {
+    return level.kind != LevelKind::network || largest_unit(level) < size;
+  };
+  levels.insert(std::ranges::find_if(levels, is_below), even("nvlink", LevelKind::domain, size));
+}
+
 // Whether the units of `size` slots lie inside the nodes, or the nodes inside the units.
 void require_nesting(std::int64_t domain, std::int64_t node) {
   if (domain % node != 0 && node % domain != 0)
@@ -254,11 +268,10 @@ Machine MachineReader::by_nodes(const Nodes& nodes, const MachineNumbers& number
     const bool is_inside =
         std::ranges::any_of(nodes.sizes, [&](std::int64_t size) { return domain < size; });
     const std::int64_t domains = (std::ssize(nodes.node_of_slot) + domain - 1) / domain;
-    if (is_inside || domains < std::ssize(nodes.sizes))
-      levels.insert(is_inside                                    ? at + 1
-                    : holds_leaves(numbers, nodes.sizes.front()) ? levels.begin()
-                                                                 : at,
-                    even("nvlink", LevelKind::domain, domain));
+    if (is_inside)
+      levels.insert(at + 1, even("nvlink", LevelKind::domain, domain));
+    else if (domains < std::ssize(nodes.sizes))
+      add_domains(domain, levels);
   }
   Machine machine{std::ssize(nodes.node_of_slot), std::move(levels), devices()};
   return numbers.world_size ? machine.first_slots(*numbers.world_size) : machine;
@@ -283,11 +296,10 @@ Machine MachineReader::by_numbers(const MachineNumbers& numbers) const {
   levels.push_back(even("node", LevelKind::node, per_node));
   if (numbers.ranks_per_domain && *numbers.ranks_per_domain != per_node) {
     require_nesting(*numbers.ranks_per_domain, per_node);
-    const bool is_inside = *numbers.ranks_per_domain < per_node;
-    levels.insert(is_inside                         ? levels.end()
-                  : holds_leaves(numbers, per_node) ? levels.begin()
-                                                    : levels.end() - 1,
-                  even("nvlink", LevelKind::domain, *numbers.ranks_per_domain));
+    if (*numbers.ranks_per_domain < per_node)
+      levels.push_back(even("nvlink", LevelKind::domain, *numbers.ranks_per_domain));
+    else
+      add_domains(*numbers.ranks_per_domain, levels);
   }
   return Machine{slots, std::move(levels), devices()};
 }

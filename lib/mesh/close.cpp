@@ -4,6 +4,7 @@
 #include <chrono>
 #include <exception>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -144,9 +145,10 @@ void break_group(detail::MeshState& state, detail::Connection& connection, const
 }
 
 // All members of a group wait for each other before anything is freed, so that no member's
-// operation loses its communicator. Returns whether their messages must be compared.
-bool meet_at_close(detail::MeshState& state, const std::shared_ptr<detail::Connection>& shared,
-                   const GroupCoordinator& group) {
+// operation loses its communicator. Returns the sum of their balances, see balance_of().
+std::uint64_t meet_at_close(detail::MeshState& state,
+                            const std::shared_ptr<detail::Connection>& shared,
+                            const GroupCoordinator& group) {
   detail::Connection& connection = *shared;
   detail::ControlPlane& control = *state.control;
   const std::uint64_t balance = detail::balance_of({&shared, 1}, control.rank());
@@ -168,7 +170,7 @@ bool meet_at_close(detail::MeshState& state, const std::shared_ptr<detail::Conne
   };
   control.monitor.wait(have_met, point, deadline);
   control.monitor.require_not_given_up(point);
-  return known.value_or(sum.result()) != 0;
+  return known.value_or(sum.result());
 }
 
 // All ranks have closed a mesh that may survive, so a death concerns nobody. But NCCL reports it.
@@ -235,13 +237,13 @@ void Mesh::close(GroupCoordinator& group) {
   detail::ControlPlane& control = *state.control;
   state.runtime->in_flight.continue_in_this_thread();
   bool meets = false;
-  bool differ = false;
+  std::uint64_t balance = 0;
   const std::shared_ptr<detail::Connection> shared =
       *std::ranges::find(state.connections, &connection, &std::shared_ptr<detail::Connection>::get);
   try {
     state.runtime->in_flight.finish(&connection, control.monitor, state.deadline());
     meets = connection.group.has_peers();
-    if (meets) differ = meet_at_close(state, shared, group);
+    if (meets) balance = meet_at_close(state, shared, group);
   } catch (const Error& error) {
     // The error of an operation that leaves the group usable does not end the group.
     if (meets || !connection.is_usable()) break_group(state, connection, error);
@@ -250,13 +252,16 @@ void Mesh::close(GroupCoordinator& group) {
   std::exception_ptr failure;
   keep_failure(failure, [&] {
     state.runtime->in_flight.end_receives(&connection, control.monitor, state.deadline(),
-                                          differ || !meets);
+                                          balance != 0 || !meets);
   });
-  if (differ)
+  bool may_hold_messages = balance != 0;
+  // A member that did not know that the group is broken has not met the others.
+  if (may_hold_messages && !detail::counts_broken(balance))
     keep_failure(failure, [&] {
-      differ = detail::compare_messages({&shared, 1}, control, connection.comm(),
-                                        WaitPoint::of(group.ranks(), "close of " + group.name(),
-                                                      "messages of " + connection.group.identity));
+      (void)detail::compare_messages({&shared, 1}, control, connection.comm(),
+                                     WaitPoint::of(group.ranks(), "close of " + group.name(),
+                                                   "messages of " + connection.group.identity));
+      may_hold_messages = false;
     });
   if (connection.group.has_peers())
     keep_failure(failure, [&] { connection.guard().compare_at_close(); });
@@ -264,7 +269,7 @@ void Mesh::close(GroupCoordinator& group) {
   state.runtime->device_calls.look();
   if (state.runtime->device_watch)
     state.runtime->device_watch->close(connection, state.runtime->device_calls);
-  connection.close(differ);
+  connection.close(may_hold_messages);
   std::erase_if(state.connections, [&](const auto& c) { return c.get() == &connection; });
   state.dynamic.erase(found);
   if (failure != nullptr) std::rethrow_exception(failure);
@@ -320,10 +325,13 @@ void Mesh::close() {
   keep_failure(failure, [&] {
     state.runtime->in_flight.end_receives(nullptr, control.monitor, state.deadline(), differ);
   });
+  bool all_may_hold_messages = differ;
+  std::set<std::uint64_t> broken;
   if (differ)
     keep_failure(failure, [&] {
-      differ = detail::compare_messages(state.connections, control, control.comm(),
+      broken = detail::compare_messages(state.connections, control, control.comm(),
                                         messages_point(control));
+      all_may_hold_messages = false;
     });
   if (control.losses != nullptr) {
     control.losses->close();
@@ -345,7 +353,8 @@ void Mesh::close() {
     else
       failure = std::current_exception();
   }
-  for (const auto& connection : state.connections) connection->close(differ);
+  for (const auto& connection : state.connections)
+    connection->close(all_may_hold_messages || broken.contains(connection->group.key()));
   state.shared->close();
   control.close();
   state.mark.close();

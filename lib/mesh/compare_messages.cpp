@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "detail/compare_messages.hpp"
 
-#include <algorithm>
 #include <array>
 #include <map>
 #include <numeric>
+#include <set>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -12,13 +12,15 @@
 #include <fmt/format.h>
 
 #include "base/detail/text.hpp"
-#include "rankmesh/base/hash.hpp"
 #include "rankmesh/mpi/error.hpp"
 #include "rankmesh/wait/mpi_memory.hpp"
 #include "wait/detail/rank_texts.hpp"
 
 namespace rankmesh::detail {
 namespace {
+
+// The lowest bits of a balance count the groups that are broken, the others the messages.
+constexpr int bits_of_broken = 20;
 
 // What one end of the messages of a pair tells all ranks.
 struct ToldMessages {
@@ -114,21 +116,27 @@ std::uint64_t balance_of(OpenConnections connections, Rank self) {
     const GroupDescription& group = connection->group;
     // The members that do not know it must not free the communicator either.
     if (!group.is_adopted && is_broken(*connection))
-      sum += hash_bytes(fmt::format("{} is broken on rank {}", group.key(), self.value())).low;
+      ++sum;
     else if (is_compared(*connection))
-      sum += connection->messages.balance(group.key(), *group.ranks.index_of(self));
+      sum += connection->messages.balance(group.key(), *group.ranks.index_of(self))
+             << bits_of_broken;
   }
   return sum;
 }
 
-bool compare_messages(OpenConnections connections, ControlPlane& control,
-                      const mpi::CommunicatorView& comm, const WaitPoint& point) {
+bool counts_broken(std::uint64_t balance) {
+  return balance % (std::uint64_t{1} << bits_of_broken) != 0;
+}
+
+std::set<std::uint64_t> compare_messages(OpenConnections connections, ControlPlane& control,
+                                         const mpi::CommunicatorView& comm,
+                                         const WaitPoint& point) {
   std::map<std::tuple<std::uint64_t, std::int64_t, std::int64_t, std::int64_t>, ToldMessages> pairs;
-  std::map<std::uint64_t, bool> has_broken;
+  std::set<std::uint64_t> broken;
   for (const ToldMessages& told :
        told_by_all(told_by(connections, control.rank()), control, comm, point)) {
     const auto& [group, from, to, tag, count] = told.entry;
-    has_broken[group] = has_broken[group] || told.is_broken;
+    if (told.is_broken) broken.insert(group);
     const auto [found, is_new] = pairs.try_emplace({group, from, to, tag}, told);
     if (is_new) continue;
     const std::int64_t received = found->second.entry.count.received + count.received;
@@ -136,9 +144,9 @@ bool compare_messages(OpenConnections connections, ControlPlane& control,
     found->second.entry.count.received = received;
   }
   for (const auto& [key, pair] : pairs)
-    if (pair.entry.count.sent > pair.entry.count.received && !has_broken[pair.entry.group])
+    if (pair.entry.count.sent > pair.entry.count.received && !broken.contains(pair.entry.group))
       refuse(pair, control.names);
-  return std::ranges::any_of(has_broken, [](const auto& group) { return group.second; });
+  return broken;
 }
 
 }  // namespace rankmesh::detail

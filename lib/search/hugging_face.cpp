@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <string>
 
 #include <fmt/format.h>
@@ -51,6 +52,25 @@ class ConfigReader {
     const auto found = json_.find(field);
     return found == json_.end() || found->is_null() ? otherwise : number(field);
   }
+  // A number of which one is the least: each n-th layer.
+  [[nodiscard]] std::int64_t step(const char* field) const {
+    const std::int64_t found = number(field, 1);
+    if (found < 1)
+      throw SpecError{fmt::format("{}: '{}' is 0", origin_, field), "correct the number"};
+    return found;
+  }
+  // The numbers of a list, which may be missing.
+  [[nodiscard]] std::set<std::int64_t> list(const char* field) const {
+    std::set<std::int64_t> numbers;
+    const auto found = json_.find(field);
+    if (found == json_.end() || found->is_null()) return numbers;
+    if (!found->is_array() ||
+        !std::ranges::all_of(*found, [](const auto& value) { return value.is_number_integer(); }))
+      throw SpecError{fmt::format("{}: '{}' is not a list of integers", origin_, field),
+                      "correct the list"};
+    for (const auto& value : *found) numbers.insert(value.get<std::int64_t>());
+    return numbers;
+  }
   [[nodiscard]] bool flag(const char* field) const {
     const auto found = json_.find(field);
     return found != json_.end() && found->is_boolean() && found->get<bool>();
@@ -66,7 +86,14 @@ void read_mixtral(const ConfigReader& config, ModelFigures& m) {
   const bool is_qwen = config.type() == "qwen3_moe";
   m.experts = config.number(is_qwen ? "num_experts" : "num_local_experts");
   m.experts_per_token = config.number("num_experts_per_tok");
-  m.expert_layers = m.layers;
+  if (is_qwen) {
+    const std::int64_t step = config.step("decoder_sparse_step");
+    const std::set<std::int64_t> dense = config.list("mlp_only_layers");
+    for (std::int64_t layer = 0; layer < m.layers; ++layer)
+      m.expert_layers += (layer + 1) % step == 0 && !dense.contains(layer);
+  } else {
+    m.expert_layers = m.layers;
+  }
   m.expert_feed_forward = is_qwen ? config.number("moe_intermediate_size") : m.feed_forward;
 }
 
@@ -74,7 +101,9 @@ void read_deepseek(const ConfigReader& config, ModelFigures& m) {
   m.experts = config.number("n_routed_experts");
   m.experts_per_token = config.number("num_experts_per_tok");
   m.shared_experts = config.number("n_shared_experts", 0);
-  m.expert_layers = m.layers - config.number("first_k_dense_replace", 0);
+  const std::int64_t step = config.step("moe_layer_freq");
+  for (std::int64_t layer = config.number("first_k_dense_replace", 0); layer < m.layers; ++layer)
+    m.expert_layers += layer % step == 0;
   m.expert_feed_forward = config.number("moe_intermediate_size");
   m.query_rank = config.number("q_lora_rank", 0);
   m.latent_rank = config.number("kv_lora_rank");

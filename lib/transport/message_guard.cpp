@@ -303,8 +303,9 @@ void MessageGuard::compare(const Half& half) const {
   const MessageHeader& receiver = receives ? half.own : theirs;
   const int from = receives ? half.peer : self;
   const int to = receives ? self : half.peer;
-  throw MismatchError{fmt::format("{}; {}", text_of(sender, from, to), text_of(receiver, to, from)),
-                      length_hint, false};
+  throw MessageMismatch{
+      fmt::format("{}; {}", text_of(sender, from, to), text_of(receiver, to, from)), length_hint,
+      false};
 }
 
 std::string MessageGuard::text_of(const MessageHeader& header, int member, int peer) const {

@@ -19,6 +19,7 @@ namespace {
 
 // The default streams are those of the current device.
 void require_device_of(StreamRef stream, const NcclContext& context) {
+  if (context.is_released()) return;  // a Work of a captured operation, after close()
   const void* native = stream.native();
   if (native == nullptr || native == cudaStreamLegacy || native == cudaStreamPerThread)
     device::require_current(context.claim.device());

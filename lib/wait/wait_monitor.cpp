@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "base/detail/copy_of_error.hpp"
 #include "base/detail/error_in_flight.hpp"
 #include "base/detail/patience.hpp"
 #include "detail/control_plane.hpp"
@@ -230,6 +231,9 @@ void WaitMonitor::wait(const std::function<bool()>& done, const WaitPoint& point
       return done();
     } catch (const UsageError&) {
       throw;  // the operation is complete, or has not begun
+    } catch (const detail::UntoldMismatch& error) {
+      give_up(point, error);
+      throw;
     } catch (const MismatchError&) {
       throw;  // the other ranks find it themselves
     } catch (const LostRanks&) {

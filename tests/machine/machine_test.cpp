@@ -70,6 +70,13 @@ TEST_CASE("an NVLink domain may have several leaves") {
   MachineReader reader;
   reader.read("n[1-36] slots=4\n", "file");
   CHECK(reader.machine(numbers).describe() == levels);
+  MachineReader tree;
+  tree.read("n[1-36] slots=4\n", "hosts");
+  tree.read(
+      "SwitchName=a Nodes=n[1-9]\nSwitchName=b Nodes=n[10-18]\nSwitchName=c Nodes=n[19-27]\n"
+      "SwitchName=d Nodes=n[28-36]\nSwitchName=root Switches=a,b,c,d\n",
+      "topology.conf");
+  CHECK(tree.machine({.ranks_per_domain = 72}).describe() == levels);
 }
 
 TEST_CASE("levels that cross each other are refused, whatever the size of the machine") {

@@ -101,6 +101,26 @@ TEST_CASE("check: a send that meets an all_reduce ends in errors that name both"
   wait_for_all();
 }
 
+TEST_CASE("check: a message that differs is told to the members that wait in a collective") {
+  NEEDS_RANKS(3);
+  Adopted a{checked(std::chrono::seconds{10})};
+  GroupCoordinator& g = *a.group;
+  auto& values = *new std::vector<float>(4);
+  std::vector<float> eight(8);
+  wait_for_all();
+  std::string message;
+  if (rank() == 0) {
+    Work never = g.all_reduce_async(values);
+    CHECK_THROWS_AS(g.send(values, 1), MismatchError);
+    message = message_of<MismatchError>([&] { never.wait(); });
+  }
+  if (rank() == 1) message = message_of<MismatchError>([&] { g.recv(eight, 0); });
+  if (rank() > 1) message = message_of<PeerError>([&] { g.all_reduce(values); });
+  CHECK_CONTAINS(message, "all.send(4 x float32 to rank 1, tag 0)");
+  CHECK_CONTAINS(message, "all.recv(8 x float32 from rank 0, tag 0)");
+  wait_for_all();
+}
+
 TEST_CASE("two meshes that adopt one communicator under one name lose no messages") {
   NEEDS_RANKS(2);
   Adopted a{checked()};

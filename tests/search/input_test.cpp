@@ -58,6 +58,18 @@ TEST_CASE("models of Hugging Face have the published number of parameters") {
   CHECK(parse_hugging_face(ungrouped, "x").nodes_per_token == 0);
 }
 
+TEST_CASE("the layers that have experts are counted as the models of Hugging Face choose them") {
+  const auto layers = [](const char* config, const std::string& fields) {
+    return parse_hugging_face("{" + fields + ", " + (config + 1), "x").expert_layers;
+  };
+  CHECK(layers(qwen3_moe, R"("decoder_sparse_step": 1, "mlp_only_layers": [])") == 94);
+  CHECK(layers(qwen3_moe, R"("decoder_sparse_step": 3)") == 31);  // 2, 5, ..., 92
+  CHECK(layers(qwen3_moe, R"("decoder_sparse_step": 3, "mlp_only_layers": [0, 5, 94])") == 30);
+  CHECK(layers(deepseek, R"("moe_layer_freq": 1)") == 58);
+  CHECK(layers(deepseek, R"("moe_layer_freq": 2)") == 29);  // 4, 6, ..., 60
+  CHECK(layers(mixtral, R"("mlp_only_layers": null)") == 32);
+}
+
 TEST_CASE("a missing field is named") {
   const auto message = [](const std::string& text) {
     try {
@@ -93,7 +105,11 @@ TEST_CASE("a missing field is named") {
   CHECK(with(mixtral, "num_local_experts", "1000000") ==
         "1000000 experts of a layer are more than a search tries");
   CHECK(with(mixtral, "num_experts_per_tok", "9") == "each token goes to 9 of 8 experts");
-  CHECK(with(deepseek, "first_k_dense_replace", "62") == "-1 of the 61 layers have experts");
+  for (const char* value : {"3", "[true]"})
+    CHECK(message(std::string{R"({"mlp_only_layers": )"} + value + "," + (qwen3_moe + 1)) ==
+          "config.json: 'mlp_only_layers' is not a list of integers");
+  CHECK(message(std::string{R"({"decoder_sparse_step": 0,)"} + (qwen3_moe + 1)) ==
+        "config.json: 'decoder_sparse_step' is 0");
   CHECK(message("{") == "config.json: the text is no object of JSON");
   ModelFigures m;
   m.layers = 2, m.hidden = 64;

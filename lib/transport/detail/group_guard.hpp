@@ -47,8 +47,7 @@ struct GroupGuard {
     for (CallGuard* guard : all) guard->throw_if_ended();
   }
   [[nodiscard]] bool has_ended() const {
-    const auto has = [](const CallGuard* guard) { return guard != nullptr && guard->has_ended(); };
-    return has(collectives) || has(messages) || std::ranges::any_of(all, has);
+    return std::ranges::any_of(all, [](const CallGuard* guard) { return guard->has_ended(); });
   }
   void leave(std::string_view why = {}) const {
     for (CallGuard* guard : all) guard->leave(why);

@@ -127,6 +127,9 @@ struct NcclContext final : nccl::CallWatch::Owner {
     batch->release();
   }
 
+  /// Whether the mesh is closed, and its device is free for others.
+  [[nodiscard]] bool is_released() const { return is_released_; }
+
   /// Returns the least compute capability of the devices of these ranks: 90 for 9.0.
   [[nodiscard]] int least_compute_capability(const RankSet& ranks) const {
     int least = std::numeric_limits<int>::max();

@@ -104,13 +104,15 @@ inline Verdict verdict_of(const WaitPoint& point, const std::vector<Rank>& missi
 }
 
 /// Receives a message of a monitor if one has arrived. On a communicator that the program also
-/// uses, a message with the same tag and size may belong to the program, or to an earlier opening.
+/// uses, messages with the same tag and size may belong to the program, or to an earlier opening.
+/// They are dropped.
 /// @param mark  That of the monitor.
 template <class Message>
 std::optional<Received<Message>> receive(const mpi::CommunicatorView& comm, int tag,
                                          std::uint64_t mark) {
   auto received = receive_if_arrived<Message>(comm, tag);
-  if (received && received->message.mark != mark) return std::nullopt;
+  while (received && received->message.mark != mark)
+    received = receive_if_arrived<Message>(comm, tag);
   return received;
 }
 
