@@ -6,7 +6,10 @@
 #include <map>
 #include <random>
 
+#include <fmt/format.h>
+
 #include "detail/plain_arithmetic.hpp"
+#include "rankmesh/base/error.hpp"
 
 namespace rankmesh::conformance {
 
@@ -36,6 +39,10 @@ bool can_be_reduced(Operation operation, ReduceOp op) {
 }  // namespace
 
 std::vector<TableEntry> entries(const Table& table) {
+  if (table.types.empty() || table.share < 1 || table.turn < 0)
+    throw UsageError{fmt::format("a table of conformance with {} types, share {} and turn {}",
+                                 table.types.size(), table.share, table.turn),
+                     "give at least one type, a share from 1, and a turn from 0"};
   constexpr std::int64_t rare = 10'000;
   std::vector<TableEntry> result;
   const auto add = [&](TableEntry entry) {

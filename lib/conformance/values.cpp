@@ -141,7 +141,7 @@ ReductionValues values_as(ReduceOp op, const Carrier& carrier, const Order& orde
       continue;
     }
     C whole = reduced<C>(inner, std::ssize(members), of_node);
-    if (op == ReduceOp::avg) whole = static_cast<C>(whole / static_cast<C>(carrier.members));
+    if (op == ReduceOp::avg) whole = average(whole, carrier.members);
     result.push_back(static_cast<T>(whole));
   }
   const bool may_differ = !is_known && depends_on_order(DataTypeOf<T>::value, op);

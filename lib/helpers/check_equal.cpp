@@ -2,7 +2,10 @@
 #include "rankmesh/helpers/check_equal.hpp"
 
 #include <algorithm>
+#include <compare>
 #include <cstring>
+#include <map>
+#include <ranges>
 #include <span>
 
 #include <fmt/format.h>
@@ -25,19 +28,34 @@ std::string_view bytes_of(const ReplicaBuffer& buffer) {
 
 // What one member holds: of one buffer, or of all.
 struct Contents {
-  Hash128 hash;
+  std::uint64_t hash_low = 0, hash_high = 0;
   std::int64_t count = 0;  // elements of one buffer, or buffers
-  friend bool operator==(const Contents&, const Contents&) = default;
+  std::int64_t units = 0;  // numbers in an element of a buffer
+  std::int64_t type = 0;   // of these numbers
+  friend auto operator<=>(const Contents&, const Contents&) = default;
+  [[nodiscard]] bool has_size_of(const Contents& other) const {
+    return count == other.count && has_elements_of(other);
+  }
+  [[nodiscard]] bool has_elements_of(const Contents& other) const {
+    return units == other.units && type == other.type;
+  }
 };
 
 Contents contents_of(const ReplicaBuffer& buffer) {
-  return {hash_bytes(bytes_of(buffer)), buffer.memory.count / buffer.units};
+  const Hash128 hash = hash_bytes(bytes_of(buffer));
+  return {hash.low, hash.high, buffer.memory.count / buffer.units, buffer.units,
+          static_cast<std::int64_t>(buffer.memory.type)};
 }
 
 Contents contents_of(const std::vector<Contents>& buffers) {
-  return {
-      hash_bytes({reinterpret_cast<const char*>(buffers.data()), std::span{buffers}.size_bytes()}),
-      std::ssize(buffers)};
+  const Hash128 hash =
+      hash_bytes({reinterpret_cast<const char*>(buffers.data()), std::span{buffers}.size_bytes()});
+  return {hash.low, hash.high, std::ssize(buffers)};
+}
+
+bool have_one_size(const std::vector<Contents>& members) {
+  return std::ranges::all_of(
+      members, [&](const Contents& other) { return other.has_size_of(members.front()); });
 }
 
 bool are_equal(const std::vector<Contents>& members) {
@@ -52,15 +70,13 @@ struct Reference {
 };
 
 Reference reference_among(const std::vector<Contents>& members) {
-  const auto votes = [&](const Contents& contents) {
-    return std::ranges::count(members, contents);
-  };
-  const auto first = std::ranges::max_element(members, {}, votes);
-  const auto agreeing = votes(*first);
-  const bool is_tie = std::ranges::any_of(members, [&](const Contents& contents) {
-    return contents != *first && votes(contents) == agreeing;
-  });
-  return {static_cast<std::size_t>(first - members.begin()), agreeing, !is_tie};
+  std::map<Contents, std::ptrdiff_t> votes;
+  for (const Contents& contents : members) ++votes[contents];
+  const auto votes_of = [&](const Contents& contents) { return votes.at(contents); };
+  const auto first = std::ranges::max_element(members, {}, votes_of);
+  const std::ptrdiff_t agreeing = votes_of(*first);
+  const auto winners = std::ranges::count(votes | std::views::values, agreeing);
+  return {static_cast<std::size_t>(first - members.begin()), agreeing, winners == 1};
 }
 
 // One number of a buffer.
@@ -106,39 +122,54 @@ class Comparison {
                               detail::UserFunction::check_equal};
     const std::vector<Contents> all = group_.all_gather(contents_of(contents));
     if (are_equal(all)) return {};
-    const auto counts = [](const Contents& a, const Contents& b) { return a.count != b.count; };
-    if (std::ranges::adjacent_find(all, counts) != all.end()) return of_counts(all, "buffers");
-    std::string text;
-    std::size_t others = 0;
-    for (std::size_t i = 0; i < buffers.size(); ++i) {
-      const std::vector<Contents> members = group_.all_gather(contents[i]);
-      if (are_equal(members)) continue;
-      if (!text.empty()) {
-        ++others;
-        continue;
-      }
-      if (buffers.size() > 1) text = fmt::format("buffer {}: ", i);
-      text += std::ranges::adjacent_find(members, counts) != members.end()
-                  ? of_counts(members, "elements")
-                  : of_values(members, buffers[i]);
-    }
-    if (others > 0) text += fmt::format("; {} other buffers differ", others);
+    if (!have_one_size(all)) return of_counts(all, "buffers");
+    const std::vector<std::size_t> different = different_ones(contents);
+    const std::size_t first = different.front();
+    const std::vector<Contents> members = group_.all_gather(contents[first]);
+    std::string text = buffers.size() > 1 ? fmt::format("buffer {}: ", first) : std::string{};
+    text += have_one_size(members) ? of_values(members, buffers[first])
+                                   : of_counts(members, "elements");
+    if (different.size() > 1)
+      text += fmt::format("; {} other buffers differ", different.size() - 1);
     return text;
   }
 
  private:
+  // Returns the numbers of the buffers that are not equal on all members. Where all members have
+  // one number, its greatest complement is the complement of the greatest number.
+  std::vector<std::size_t> different_ones(const std::vector<Contents>& contents) {
+    std::vector<std::uint64_t> numbers;
+    for (const Contents& c : contents)
+      for (const std::uint64_t number :
+           {c.hash_low, c.hash_high, static_cast<std::uint64_t>(c.count),
+            static_cast<std::uint64_t>(c.units), static_cast<std::uint64_t>(c.type)})
+        numbers.insert(numbers.end(), {number, ~number});
+    group_.all_reduce(numbers, ReduceOp::max);
+    const std::size_t each = numbers.size() / contents.size();
+    std::vector<std::size_t> different;
+    for (std::size_t i = 0; i < numbers.size(); i += 2)
+      if (numbers[i] != ~numbers[i + 1] && (different.empty() || different.back() != i / each))
+        different.push_back(i / each);
+    return different;
+  }
   std::string name_of(std::size_t member) const {
     const Rank rank = group_.ranks().at(static_cast<std::int64_t>(member));
     return fmt::format("rank {} ({})", rank.value(), mesh_.plan().describe(rank));
   }
 
   std::string of_counts(const std::vector<Contents>& members, std::string_view noun) const {
-    const std::int64_t right = members[reference_among(members).member].count;
+    const Contents& right = members[reference_among(members).member];
+    const auto with_type = [](const Contents& c) {
+      return fmt::format("{} x {}", c.count * c.units, to_string(static_cast<DataType>(c.type)));
+    };
     std::vector<std::string> texts;
     for (std::size_t k = 0; k < members.size(); ++k)
-      if (members[k].count != right)
-        texts.push_back(
-            fmt::format("{}: {} {} instead of {}", name_of(k), members[k].count, noun, right));
+      if (!members[k].has_size_of(right))
+        texts.push_back(members[k].has_elements_of(right)
+                            ? fmt::format("{}: {} {} instead of {}", name_of(k), members[k].count,
+                                          noun, right.count)
+                            : fmt::format("{}: {} instead of {}", name_of(k), with_type(members[k]),
+                                          with_type(right)));
     return joined(std::move(texts));
   }
 
@@ -179,6 +210,11 @@ class Comparison {
 };
 
 }  // namespace
+
+void require_host(const ConstBuffer& memory) {
+  if (memory.kind != MemoryKind::host)
+    throw UsageError{"check_equal of device memory", "copy device memory to the host before"};
+}
 
 void check_replicas(Mesh& mesh, const std::vector<ReplicaBuffer>& buffers,
                     const FamilyNames& families, std::string_view name) {

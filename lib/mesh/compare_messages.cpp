@@ -2,6 +2,7 @@
 #include "detail/compare_messages.hpp"
 
 #include <array>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <set>
@@ -18,6 +19,9 @@
 
 namespace rankmesh::detail {
 namespace {
+
+constexpr const char* received_hint =
+    "receive every message before the group or the mesh is closed";
 
 // The lowest bits of a balance count the groups that are broken, the others the messages.
 constexpr int bits_of_broken = 20;
@@ -79,6 +83,13 @@ std::vector<ToldMessages> told_by_all(std::vector<ToldMessages> own, ControlPlan
                             comm.native(), &request),
              "MPI_Iallgather");
   memory.wait(request, control.monitor, point, control.deadline());
+  const auto bytes = std::reduce(memory->sizes.begin(), memory->sizes.end(), std::int64_t{0});
+  if (bytes > std::numeric_limits<int>::max())  // on all ranks
+    throw MismatchError{
+        fmt::format("messages were not received, and {} lists of messages are too long to find "
+                    "them",
+                    comm.size()),
+        received_hint, true};
   memory->places.resize(memory->sizes.size());
   std::exclusive_scan(memory->sizes.begin(), memory->sizes.end(), memory->places.begin(), 0);
   memory->all.resize(static_cast<std::size_t>(memory->places.back() + memory->sizes.back()) /
@@ -104,8 +115,8 @@ std::vector<ToldMessages> told_by_all(std::vector<ToldMessages> own, ControlPlan
                              count.last_count, to_string(count.last_type));
   const std::string received =
       fmt::format("{} of them {}", count.received, is_queue ? "read" : "received");
-  throw MismatchError{list_texts({{Rank{to}, received}, {Rank{from}, sent}}, names),
-                      "receive every message before the group or the mesh is closed", false};
+  throw MismatchError{list_texts({{Rank{to}, received}, {Rank{from}, sent}}, names), received_hint,
+                      false};
 }
 
 }  // namespace

@@ -62,7 +62,9 @@ GroupCoordinator* Mesh::implied_world(std::string_view name) {
     for (const Rank member : *ranks) members.push_back(member);
     group = new_group(std::span{members}, std::string{name});
   }
-  return (state.worlds[std::string{name}] = std::move(group)).get();
+  std::shared_ptr<GroupCoordinator>& kept = state.worlds[std::string{name}];
+  if (kept != nullptr) state.closed_worlds.push_back(std::move(kept));
+  return (kept = std::move(group)).get();
 }
 
 }  // namespace rankmesh

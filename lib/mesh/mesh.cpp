@@ -101,7 +101,9 @@ GroupCoordinator& Mesh::operator[](std::string_view name) {
                     "create the groups that you need with new_groups"};
   throw NotMember{fmt::format("rank {} ({}) is in no group of '{}'", rank().value(),
                               plan().describe(rank()), name),
-                  fmt::format("its first group is {}", family.group(0).to_string(60))};
+                  family.group_count() == 0
+                      ? std::string{"no group of the family is left, because ranks were lost"}
+                      : fmt::format("its first group is {}", family.group(0).to_string(60))};
 }
 
 GroupCoordinator& Mesh::duplicate(std::string_view name, std::string_view key) {

@@ -13,6 +13,10 @@
 namespace rankmesh::detail {
 namespace {
 
+// A datagram has 65,507 bytes at most. In a decision it holds three sets with a bit for each rank,
+// and 16 bytes for each rank of a node.
+constexpr int most_ranks = 1 << 17;
+
 // Returns who goes on after these losses. If no mesh remains, all survivors learn it together.
 LossAgreement::Staying staying_after(const MeshPlan& plan, ShrinkPolicy policy,
                                      const LossAgreement::Members& lost) {
@@ -53,6 +57,11 @@ std::int64_t exclude_after_of(const Survival& survival) {
 std::unique_ptr<LossLink> open_loss_link(ControlPlane& control, const Survival& survival,
                                          const std::string& description,
                                          const std::shared_ptr<const MeshPlan>& plan) {
+  if (control.comm().size() > most_ranks)
+    throw UnsupportedError{
+        fmt::format("the mesh {} has {} ranks, and at most {} ranks can survive lost ranks",
+                    description, control.comm().size(), most_ranks),
+        "open several meshes, or leave MeshOptions::survive empty"};
   std::shared_ptr<LossPort> port;
   LossAddress own;
   try {

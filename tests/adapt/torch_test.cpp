@@ -47,7 +47,10 @@ TEST_CASE("all types of torch that rankmesh has") {
     dp.all_reduce(tensor);
     CHECK(tensor[4].item<double>() == size());
   }
-  CHECK_THROWS_AS(dp.broadcast(torch::ones({2}, torch::kBool), 0), UsageError);
+  CHECK_THROWS_WITH_AS(dp.broadcast(torch::ones({2}, torch::kBool), 0),
+                       doctest::Contains("a tensor of Bool"), UsageError);
+  CHECK_THROWS_WITH_AS(dp.all_reduce(torch::empty({2}, torch::kMeta)),
+                       doctest::Contains("a tensor on meta"), UsageError);
   CHECK_THROWS_AS(dp.all_reduce(torch::ones({2}), torch::ones({2}, torch::kFloat64)), UsageError);
   mesh.close();
 }

@@ -2,6 +2,10 @@
 // Compares narrow floats with their definition: the nearest value, ties to even.
 #include <doctest/doctest.h>
 
+#ifdef __SSE2__
+#include <xmmintrin.h>
+#endif
+
 #include <array>
 #include <cmath>
 #include <random>
@@ -78,6 +82,18 @@ TEST_CASE("every stored pattern has its value, and every value goes to the neare
   test_format<Float8E4M3>({4, 3, false});
   test_format<Float8E5M2>({5, 2, true});
 }
+
+#ifdef __SSE2__
+TEST_CASE("subnormal numbers have their values where the processor takes those of float32 for 0") {
+  constexpr unsigned denormals_are_zero = 0x40, flush_to_zero = 0x8000;
+  const unsigned usual = _mm_getcsr();
+  _mm_setcsr(usual | denormals_are_zero | flush_to_zero);
+  test_format<Float16>({5, 10, true});
+  test_format<Float8E4M3>({4, 3, false});
+  test_format<Float8E5M2>({5, 2, true});
+  _mm_setcsr(usual);
+}
+#endif
 
 TEST_CASE("values that are too large become infinity, or the largest value in 8 bits") {
   CHECK(Float16{65504.0F}.bits == 0x7bff);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "conformance/detail/plain_arithmetic.hpp"
 #include "group/conformance.hpp"
 #include "rankmesh/rankmesh.hpp"
 #include "support/mpi_world.hpp"
@@ -49,6 +50,16 @@ TEST_CASE("the table of conformance, on every host transport, with and without a
       mesh.close();
     }
   }
+}
+
+TEST_CASE("the averages of the table of conformance are right for any number of members") {
+  using conformance::reduced;
+  const auto three = [](std::int64_t) { return 3; };
+  CHECK(reduced<std::int8_t>(ReduceOp::avg, 5, three) == 3);
+  CHECK(reduced<std::uint8_t>(ReduceOp::avg, 256, three) == 0);  // the sum wraps to 0
+  CHECK(reduced<std::int8_t>(ReduceOp::avg, 128, three) == -1);  // the sum wraps to -128
+  CHECK_THROWS_AS((void)conformance::check(conformance::Carrier{}, {.share = 0}), UsageError);
+  CHECK_THROWS_AS((void)conformance::check(conformance::Carrier{}, {.types = {}}), UsageError);
 }
 
 // The sums of these depend on the order, which is from the first member to the last in shared

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "rankmesh/base/narrow_float.hpp"
+#include "rankmesh/helpers/buffers.hpp"
 #include "rankmesh/rankmesh.hpp"
 #include "support/checks.hpp"
 #include "support/mpi_world.hpp"
@@ -110,6 +111,10 @@ TEST_CASE("what is known of a type follows from its description") {
   static_assert(!MatchingMemory<Matrix&, std::vector<double>&>);
   static_assert(WritableReducibleMemory<Buffer> && !WritableMemory<ConstBuffer>);
   static_assert(DeviceMemory<DeviceSpan<float>> && !Memory<int> && !Memory<std::string*>);
+  // Lists of views are lists of buffers: their bytes are no values.
+  static_assert(!Memory<std::vector<DeviceSpan<float>>> && !Memory<std::vector<ConstBuffer>>);
+  static_assert(!MovableElement<std::array<DeviceSpan<float>, 2>> && !MovableElement<Buffer>);
+  static_assert(BufferList<std::vector<DeviceSpan<float>>> && BufferList<std::array<Buffer, 2>>);
   // A matrix that can be called with two numbers is no function.
   static_assert(!ReductionFunction<Matrix&, float>);
   const std::vector<float> values(4);

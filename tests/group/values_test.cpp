@@ -160,6 +160,8 @@ TEST_CASE("returned results: the counts of the blocks are found out") {
     CHECK(std::vector<int>(theirs.begin(), theirs.end()) ==
           std::vector<int>(static_cast<std::size_t>(k), k));
   }
+  const auto flags = tp.all_gather_v(std::array<bool, 2>{rank() == 0, true});
+  CHECK(flags[n - 1] == std::vector<bool>{n == 1, true});
   const auto at_root = tp.gather_v(mine, n - 1);
   CHECK(at_root.values == (tp.is_last() ? all.values : std::vector<int>{}));
   CHECK(at_root.blocks.counts() == all.blocks.counts());

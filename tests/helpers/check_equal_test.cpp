@@ -93,6 +93,22 @@ TEST_CASE("the buffer of a list, the number of an array, and different sizes") {
   mesh.close();
 }
 
+TEST_CASE("buffers whose type is known at run time, and buffers of different types") {
+  NEEDS_RANKS(2);
+  Mesh mesh{MPI_COMM_WORLD, "dp=auto"};
+  const std::vector<float> floats(8);
+  const std::vector<double> doubles(8);
+  const ConstBuffer same = buffer_of(floats).as_input();
+  CHECK_NOTHROW(check_equal(mesh, std::vector<ConstBuffer>(3, same), {"dp"}));
+  const ConstBuffer mine = rank() == last() ? buffer_of(doubles).as_input() : same;
+  const auto text = thrown_by<MismatchError>([&] { check_equal(mesh, mine, {"dp"}); }).message();
+  CHECK_CONTAINS(text, "): 8 x float64 instead of 8 x float32");
+  ConstBuffer on_device = same;
+  on_device.kind = MemoryKind::device;
+  CHECK_THROWS_AS(check_equal(mesh, on_device, {"dp"}), UsageError);
+  mesh.close();
+}
+
 TEST_CASE("a rank that fails in one family still takes part in the next") {
   NEEDS_MULTIPLE_OF(4);
   Mesh mesh{MPI_COMM_WORLD, "dp=2,tp=" + std::to_string(size() / 2)};

@@ -149,8 +149,9 @@ TEST_CASE("the global norm counts replicas once") {
   norm.add(replicated, {"tp"});
   norm.add(narrow, "tp");
   norm.add(complex, {"tp"});
+  norm.add(std::vector<std::array<std::array<float, 2>, 3>>{{{{1, 1}, {1, 1}, {1, 1}}}}, {"tp"});
   norm.add_squares(7, {"tp"});
-  double expected = 25 + 8 + 5 + 7;
+  double expected = 25 + 8 + 5 + 6 + 7;
   for (std::int64_t k = 1; k <= mesh["tp"].size(); ++k)
     expected += 3.0 * static_cast<double>(k * k);
   CHECK(norm.result() == doctest::Approx(std::sqrt(expected)));
@@ -225,5 +226,10 @@ TEST_CASE("a stopwatch knows the least, the mean and the most over a group") {
   watch.reset();
   CHECK(watch.laps() == 0);
   CHECK(watch.seconds() == 0);
+  {
+    const auto lap = watch.lap();
+    watch.reset();  // the lap goes on
+  }
+  CHECK(watch.laps() == 1);
   mesh.close();
 }

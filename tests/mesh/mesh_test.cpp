@@ -201,6 +201,17 @@ TEST_CASE("dynamic groups: any ranks in any order, closed one by one") {
   mesh.close();
 }
 
+TEST_CASE("the group of all ranks may be closed and created again; references to it stay valid") {
+  NEEDS_MULTIPLE_OF(2);
+  Mesh mesh{MPI_COMM_WORLD, "dp=2,tp=auto"};
+  GroupCoordinator& first = mesh["world"];
+  const bool is_family = size() == 2;  // then it is the group of dp, which stays
+  if (!is_family) mesh.close(first);
+  CHECK(sum_of(mesh["world"], 1) == size());
+  if (!is_family) CHECK_THROWS_AS(first.barrier(), ClosedError);
+  mesh.close();
+}
+
 TEST_CASE("overlapping pairs around a ring, each rank naming its own pair first") {
   NEEDS_RANKS(3);
   MeshOptions options;

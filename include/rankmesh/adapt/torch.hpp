@@ -2,7 +2,10 @@
 // Operations take tensors of libtorch.
 #pragma once
 
+#include <string>
+
 #include <torch/types.h>
+#include <torch/version.h>
 
 #include "rankmesh/base/error.hpp"
 #include "rankmesh/base/memory.hpp"
@@ -41,14 +44,31 @@ struct rankmesh::MemoryOf<torch::Tensor> {
         return DataType::float32;
       case torch::kFloat64:
         return DataType::float64;
+#if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 3)
+      case c10::ScalarType::UInt16:
+        return DataType::uint16;
+      case c10::ScalarType::UInt32:
+        return DataType::uint32;
+      case c10::ScalarType::UInt64:
+        return DataType::uint64;
+      case c10::ScalarType::Float8_e4m3fn:
+        return DataType::float8_e4m3;
+      case c10::ScalarType::Float8_e5m2:
+        return DataType::float8_e5m2;
+#endif
       default:
-        throw UsageError{"a tensor of this type cannot be passed",
-                         "pass complex numbers as torch::view_as_real(tensor), and bool as "
-                         "tensor.view(torch::kUInt8)"};
+        throw UsageError{
+            std::string{"a tensor of "} + c10::toString(tensor.scalar_type()) + " cannot be passed",
+            "pass complex numbers as torch::view_as_real(tensor), and bool as "
+            "tensor.view(torch::kUInt8)"};
     }
   }
   /// Returns the kind of the memory.
+  /// @throws UsageError if the tensor is neither in host memory nor in that of a CUDA device.
   static MemoryKind kind(const torch::Tensor& tensor) {
+    if (!tensor.is_cuda() && !tensor.is_cpu())
+      throw UsageError{"a tensor on " + tensor.device().str() + " cannot be passed",
+                       "pass tensor.cpu(), and copy a result back with copy_()"};
     return tensor.is_cuda() ? MemoryKind::device : MemoryKind::host;
   }
 };

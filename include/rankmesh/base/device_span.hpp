@@ -36,4 +36,8 @@ class DeviceSpan {
   std::size_t count_ = 0;
 };
 
+/// A list of views is a list of buffers, and not memory whose elements are views.
+template <class T>
+inline constexpr bool refers_to_arrays<DeviceSpan<T>> = true;
+
 }  // namespace rankmesh

@@ -95,6 +95,9 @@ struct MemoryOf<SymmetricSpan<T>> : RangeMemory<SymmetricSpan<T>> {
   /// Returns the window.
   static const SymmetricWindow* window(const SymmetricSpan<T>& span) { return span.window(); }
 };
+/// A list of views is a list of buffers, and not memory whose elements are views.
+template <class Byte>
+inline constexpr bool refers_to_arrays<BasicBuffer<Byte>> = true;
 /// Describes a Buffer or a ConstBuffer.
 template <class Byte>
 struct MemoryOf<BasicBuffer<Byte>> {

@@ -33,13 +33,17 @@ struct NarrowFormat {
   static constexpr float decode(Bits stored) {
     const std::uint32_t magnitude = stored & ((1U << (exponent + mantissa)) - 1);
     const std::uint32_t sign = static_cast<std::uint32_t>(stored >> (exponent + mantissa)) << 31;
-    // The stored exponent of float32 is larger by a constant. A multiplication adds this constant
-    // and also normalises the subnormal numbers of the narrow format. Adding the constant to the
-    // bits would not normalise them.
-    float value = std::bit_cast<float>(magnitude << shift);
-    if constexpr (bias != 127)
-      value *= std::bit_cast<float>(static_cast<std::uint32_t>(254 - bias) << 23);
-    std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
+    // The stored exponent of float32 is larger by a constant. A subnormal number of the narrow
+    // format is a multiple of its smallest number. No operand is a subnormal float32, because a
+    // program may have made its processor take these for 0.
+    std::uint32_t bits = magnitude << shift;
+    if constexpr (bias != 127) {
+      constexpr float smallest =
+          std::bit_cast<float>(static_cast<std::uint32_t>(128 - bias - mantissa) << 23);
+      const float multiple = static_cast<float>(magnitude) * smallest;
+      bits = magnitude >> mantissa == 0 ? std::bit_cast<std::uint32_t>(multiple)
+                                        : bits + (static_cast<std::uint32_t>(127 - bias) << 23);
+    }
     if constexpr (has_infinity) {
       if (magnitude >= all_exponents) bits = (255U << 23) | ((magnitude - all_exponents) << shift);
     } else if (magnitude == nan) {

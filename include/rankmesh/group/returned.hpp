@@ -33,11 +33,14 @@ struct GatheredBlocks {
   std::vector<T> values;  ///< The values of all members, in group order.
   Blocks blocks;          ///< one block per member
 
+  /// The values of one member. A std::vector<bool> is packed, so it has no spans.
+  using Block = std::conditional_t<std::is_same_v<T, bool>, std::vector<bool>, std::span<const T>>;
+
   /// Returns the values of one member.
-  [[nodiscard]] std::span<const T> operator[](RankInGroup member) const {
+  [[nodiscard]] Block operator[](RankInGroup member) const {
     const auto k = static_cast<std::size_t>(member.value());
-    return std::span{values}.subspan(static_cast<std::size_t>(blocks.displacements().at(k)),
-                                     static_cast<std::size_t>(blocks.counts().at(k)));
+    const auto first = values.begin() + blocks.displacements().at(k);
+    return Block(first, first + blocks.counts().at(k));
   }
 };
 /// What the v-forms that exchange the sizes return for host memory In.
@@ -52,6 +55,9 @@ template <class In, class Fill>
 Returned<In> returned(std::size_t count, Fill&& fill) {
   using Element = ValueOf<In>;
   using T = typename Returned<In>::value_type;
+  static_assert(std::is_default_constructible_v<T>,
+                "a result has elements before the operation writes them: give their type a default "
+                "constructor, or pass an output");
   const std::size_t size = count * (sizeof(Element) / sizeof(T));
   const auto filled = [&](T* data) {
     fill(std::span<Element>{reinterpret_cast<Element*>(data), count});

@@ -60,9 +60,12 @@ class RANKMESH_API GlobalNorm {
   [[nodiscard]] bool counts_here(const FamilyNames& replicated_over) const;
   template <HostMemory Values>
   static double squares_of(const Values& values) {
+    using T = std::remove_cv_t<ElementOf<const Values&>>;
     double sum = 0;
-    const auto* const first = detail::DescriptionOf<const Values&>::data(values);
-    for (const auto& value : std::span{first, detail::elements_of(values)}) {
+    const auto* const data = detail::DescriptionOf<const Values&>::data(values);
+    const auto* const first = reinterpret_cast<const LeafOf<T>*>(data);  // elements may be arrays
+    const std::size_t count = detail::elements_of(values) * detail::ArrayParts<T>::leaves;
+    for (const auto& value : std::span{first, count}) {
       if constexpr (requires { value.real(); }) {
         sum += static_cast<double>(value.real()) * static_cast<double>(value.real()) +
                static_cast<double>(value.imag()) * static_cast<double>(value.imag());

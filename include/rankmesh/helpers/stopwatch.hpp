@@ -56,8 +56,11 @@ class RANKMESH_API Stopwatch {
   /// Ends the lap and adds its time.
   /// @throws UsageError if no lap runs.
   void stop();
-  /// Sets the time and the number of laps to 0.
-  void reset() { *this = {}; }
+  /// Sets the time and the number of laps to 0. A lap that runs goes on.
+  void reset() {
+    seconds_ = 0;
+    laps_ = 0;
+  }
 
   /// Returns the time of all laps that have ended, in seconds.
   [[nodiscard]] double seconds() const { return seconds_; }

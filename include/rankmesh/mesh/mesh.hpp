@@ -302,7 +302,8 @@ class RANKMESH_API Mesh : public MeshNearMisses {
   void close(const std::shared_ptr<GroupCoordinator>& group);
 
   /// Creates a coordinator for communicators that belong to the program. Local. The mesh does not
-  /// free these communicators. They must exist as long as the program uses the coordinator.
+  /// free these communicators. They must exist until the group or the mesh is closed: with
+  /// MeshOptions::check, the close compares on them how many calls the members have made.
   /// @param comm  A communicator that contains only ranks of the mesh.
   /// @param name  A name for the group. All members must pass the same name: their errors contain
   ///              it, and with MeshOptions::check it is part of what identifies their messages.
@@ -317,9 +318,9 @@ class RANKMESH_API Mesh : public MeshNearMisses {
   /// Closes the mesh. Waits for all ranks, at most for the timeout, and then frees all
   /// communicators in the same order on every rank. Collective over the world. Call close() before
   /// MPI_Finalize. A second call does nothing.
-  /// @throws MismatchError if a CUDA graph of any rank still contains operations of the mesh. The
-  /// text is the same on every rank. The mesh then stays open; destroy the graphs and call close()
-  /// again.
+  /// @throws MismatchError if a CUDA graph of any rank still contains operations of the mesh, or if
+  /// an operation in flight of any rank fails. The text is the same on every rank. The mesh then
+  /// stays open (is_closed()); destroy the graphs and call close() again.
   /// @throws MismatchError also if a member has not received all messages that were sent to it. The
   /// mesh is closed then; its communicators stay until MPI_Finalize, because MPI would give the
   /// messages to the communicators that it creates next. So do those of groups that are broken.

@@ -34,6 +34,18 @@ T combined(ReduceOp op, T a, T b) {
   }
 }
 
+/// Divides a sum. Integers are divided as 64-bit integers: their type may not hold the number of
+/// members.
+template <class T>
+T average(T sum, std::int64_t members) {
+  if constexpr (std::is_integral_v<T>) {
+    using Wide = std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>;
+    return static_cast<T>(static_cast<Wide>(sum) / static_cast<Wide>(members));
+  } else {
+    return static_cast<T>(sum / static_cast<T>(members));
+  }
+}
+
 /// Reduces the values of members 0 .. members-1, in this order and in their own type; an average is
 /// the sum divided by the number of members.
 /// @param value_of  Returns the value of a member.
@@ -42,7 +54,7 @@ T reduced(ReduceOp op, std::int64_t members, const ValueOf& value_of) {
   T result = static_cast<T>(value_of(0));
   for (std::int64_t k = 1; k < members; ++k)
     result = combined(op, result, static_cast<T>(value_of(k)));
-  return op == ReduceOp::avg ? static_cast<T>(result / static_cast<T>(members)) : result;
+  return op == ReduceOp::avg ? average(result, members) : result;
 }
 
 }  // namespace rankmesh::conformance

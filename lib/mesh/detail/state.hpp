@@ -49,6 +49,8 @@ struct MeshState {
   std::vector<std::shared_ptr<GroupCoordinator>> dynamic{};
   /// The coordinators of all ranks and of all ranks of a grid that the program has asked for.
   std::map<std::string, std::shared_ptr<GroupCoordinator>, std::less<>> worlds{};
+  std::vector<std::shared_ptr<GroupCoordinator>>
+      closed_worlds{};      ///< References to them stay valid.
   Rendezvous rendezvous{};  ///< For dynamic groups and for open().
   /// The exceptions that unwound the stack when the mesh was opened.
   const int exceptions = std::uncaught_exceptions();

@@ -157,7 +157,7 @@ using At = std::tuple_element_t<k, std::tuple<A..., Absent, Absent, Absent, Abse
 template <Called called, class First>
 consteval Miss miss_of_values(std::size_t buffers) {
   if constexpr (is_packed_bits<Plain<First>>) return Miss::packed_bits;
-  if constexpr (refers_to_arrays<Plain<First>>) return Miss::expression;
+  if constexpr (refers_to_arrays<Plain<First>> && !Memory<First>) return Miss::expression;
   if constexpr (AnyRange<First> && !std::ranges::contiguous_range<Plain<First>>)
     return Miss::not_contiguous;
   if constexpr (AnyRange<First> && !Memory<First>) return Miss::not_copyable;
