@@ -97,15 +97,16 @@ TEST_CASE("Ctrl-C leaves neither half a file nor a rank behind") {
   // the ranks of this test from others. Open MPI gives ranks one second between SIGTERM and
   // SIGKILL, in which a busy machine may let them stand still. MPICH gives them no time at all, so
   // that a file without its name may stay.
-  const auto result = shell(
-      scratch,
-      "trap : INT; name=$(basename $PWD).json; export OMPI_MCA_odls_base_sigkill_timeout=3\n"
-      "(until ls -l /proc/[0-9]*/fd 2>/dev/null | grep -q \" $PWD/\"; do sleep 0.05; done; "
-      "kill -INT 0) &\n"
-      "run-mpi 3 meshinfo bench tp=3 -b 8 -e 8 -n 2000000000 --output $name >/dev/null 2>&1\n"
-      "test $? != 0 || echo 'the job did not end by the signal'\n"
-      "left=100; while pgrep -f \"meshinfo bench.*$name\" >/dev/null && test $left -gt 0; do "
-      "sleep 0.1; left=$((left - 1)); done\n"
-      "pgrep -fa \"meshinfo bench.*$name\"; ls | grep -v \"^$name.*[.]${RANKMESH_MPICH_IDLE:+tmp}$\"");
+  const auto result =
+      shell(scratch,
+            "trap : INT; name=$(basename $PWD).json; export OMPI_MCA_odls_base_sigkill_timeout=3\n"
+            "(until ls -l /proc/[0-9]*/fd 2>/dev/null | grep -q \" $PWD/\"; do sleep 0.05; done; "
+            "kill -INT 0) &\n"
+            "run-mpi 3 meshinfo bench tp=3 -b 8 -e 8 -n 2000000000 --output $name >/dev/null 2>&1\n"
+            "test $? != 0 || echo 'the job did not end by the signal'\n"
+            "left=100; while pgrep -f \"meshinfo bench.*$name\" >/dev/null && test $left -gt 0; do "
+            "sleep 0.1; left=$((left - 1)); done\n"
+            "pgrep -fa \"meshinfo bench.*$name\"; ls | grep -v "
+            "\"^$name.*[.]${RANKMESH_MPICH_IDLE:+tmp}$\"");
   CHECK(result.out == "files\nmeshes\nspecs\n");
 }
