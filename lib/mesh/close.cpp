@@ -258,10 +258,11 @@ void Mesh::close(GroupCoordinator& group) {
   // A member that did not know that the group is broken has not met the others.
   if (may_hold_messages && !detail::counts_broken(balance))
     keep_failure(failure, [&] {
-      (void)detail::compare_messages({&shared, 1}, control, connection.comm(),
-                                     WaitPoint::of(group.ranks(), "close of " + group.name(),
-                                                   "messages of " + connection.group.identity));
-      may_hold_messages = false;
+      may_hold_messages =
+          !detail::compare_messages({&shared, 1}, control, connection.comm(),
+                                    WaitPoint::of(group.ranks(), "close of " + group.name(),
+                                                  "messages of " + connection.group.identity))
+               .empty();
     });
   if (connection.group.has_peers())
     keep_failure(failure, [&] { connection.guard().compare_at_close(); });

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "detail/compare_messages.hpp"
 
+#include <algorithm>
 #include <array>
 #include <limits>
 #include <map>
@@ -19,6 +20,8 @@
 
 namespace rankmesh::detail {
 namespace {
+
+constexpr int most_bytes = std::numeric_limits<int>::max();  // that MPI counts
 
 constexpr const char* received_hint =
     "receive every message before the group or the mesh is closed";
@@ -76,15 +79,16 @@ std::vector<ToldMessages> told_by_all(std::vector<ToldMessages> own, ControlPlan
   };
   MpiMemory<Exchange> memory;
   memory->own = std::move(own);
-  memory->size = static_cast<int>(memory->own.size() * sizeof(ToldMessages));
+  memory->size = static_cast<int>(
+      std::min(memory->own.size() * sizeof(ToldMessages), static_cast<std::size_t>(most_bytes)));
   memory->sizes.resize(static_cast<std::size_t>(comm.size()));
   MPI_Request request = MPI_REQUEST_NULL;
   mpi::check(MPI_Iallgather(&memory->size, 1, MPI_INT, memory->sizes.data(), 1, MPI_INT,
                             comm.native(), &request),
              "MPI_Iallgather");
   memory.wait(request, control.monitor, point, control.deadline());
-  const auto bytes = std::reduce(memory->sizes.begin(), memory->sizes.end(), std::int64_t{0});
-  if (bytes > std::numeric_limits<int>::max())  // on all ranks
+  const auto bytes = std::accumulate(memory->sizes.begin(), memory->sizes.end(), std::int64_t{0});
+  if (bytes >= most_bytes)  // on all ranks
     throw MismatchError{
         fmt::format("messages were not received, and {} lists of messages are too long to find "
                     "them",

@@ -36,7 +36,7 @@ RANKMESH_API void check_replicas(Mesh& mesh, const std::vector<ReplicaBuffer>& b
 ///
 /// Collective over this rank's groups in the families; blocks. Cost: one hash (XXH3) of the
 /// values, and one all_gather of 40 bytes per family; if the values differ, also an all_reduce of
-/// 80 bytes per buffer, and one broadcast of the first buffer that differs.
+/// 80 bytes per buffer, and another all_gather and a broadcast for the first buffer that differs.
 /// @param values  One host buffer, or a list of host buffers.
 /// @param name    What the values are called in the message.
 /// @throws MismatchError on all members of each group whose members differ. For each rank whose

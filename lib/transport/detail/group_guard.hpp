@@ -47,7 +47,9 @@ struct GroupGuard {
     for (CallGuard* guard : all) guard->throw_if_ended();
   }
   [[nodiscard]] bool has_ended() const {
-    return std::ranges::any_of(all, [](const CallGuard* guard) { return guard->has_ended(); });
+    // A group whose calls are not compared has a guard that is in no list.
+    return (collectives != nullptr && collectives->has_ended()) ||
+           std::ranges::any_of(all, [](const CallGuard* guard) { return guard->has_ended(); });
   }
   void leave(std::string_view why = {}) const {
     for (CallGuard* guard : all) guard->leave(why);

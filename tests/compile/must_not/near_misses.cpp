@@ -156,6 +156,8 @@ void use(Mesh& mesh, std::vector<float> values, const std::vector<float>& consta
   auto copy = mesh["tp"];
   // case: no communicator: Mesh\{MPI_COMM_WORLD, "tp=8"\}
   Mesh other{"pp=2,tp=2"};
+  // case: a list of views: call the operation for each of them
+  tp.all_reduce(std::vector<DeviceSpan<float>>{device, device});
   // case: a scan of strings: trivially copyable
   std::vector<std::string> words(4);
   tp.scan(words);

@@ -70,6 +70,7 @@ enum class Miss : std::uint8_t {
   not_contiguous,
   not_described,
   expression,
+  list,
   not_copyable,
   not_reducible,
   slice,
@@ -148,6 +149,11 @@ concept Undescribed = std::is_class_v<Plain<A>> && !Memory<A> && !MovableElement
 template <class A>
 concept AnyRange = std::ranges::range<Plain<A>> && !std::is_array_v<Plain<A>>;
 
+/// A list of buffers that are no ranges, such as DeviceSpans.
+template <class A>
+concept ListOfViews = AnyRange<A> && !Memory<A> && Memory<std::ranges::range_reference_t<A>> &&
+                      !std::ranges::range<std::ranges::range_value_t<A>>;
+
 // The type of argument k, or Absent beyond the last one.
 struct Absent {};
 template <std::size_t k, class... A>
@@ -160,6 +166,7 @@ consteval Miss miss_of_values(std::size_t buffers) {
   if constexpr (refers_to_arrays<Plain<First>> && !Memory<First>) return Miss::expression;
   if constexpr (AnyRange<First> && !std::ranges::contiguous_range<Plain<First>>)
     return Miss::not_contiguous;
+  if constexpr (ListOfViews<First>) return Miss::list;
   if constexpr (AnyRange<First> && !Memory<First>) return Miss::not_copyable;
   if constexpr (Undescribed<First>) return Miss::not_described;
   if constexpr (Memory<First>) {

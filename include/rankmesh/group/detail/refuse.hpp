@@ -49,6 +49,9 @@ AnyResult refuse() {
   static_assert(miss != Miss::expression,
                 "an expression or a view has no values of its own in memory: evaluate it first, as "
                 "in Eigen::MatrixXd sum = a + b, or xt::eval(a + b)");
+  static_assert(miss != Miss::list,
+                "a list of buffers is not one buffer: call the operation for each of them, or use "
+                "a rankmesh::exchange::Bucket");
   static_assert(miss != Miss::not_copyable,
                 "the elements must be trivially copyable: flatten them into one std::vector, or "
                 "use rankmesh::exchange::all_gather_objects and its kin");
