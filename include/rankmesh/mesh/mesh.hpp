@@ -302,8 +302,7 @@ class RANKMESH_API Mesh : public MeshNearMisses {
   void close(const std::shared_ptr<GroupCoordinator>& group);
 
   /// Creates a coordinator for communicators that belong to the program. Local. The mesh does not
-  /// free these communicators. They must exist until the group or the mesh is closed: with
-  /// MeshOptions::check, the close compares on them how many calls the members have made.
+  /// free these communicators. They must exist until the group or the mesh is closed.
   /// @param comm  A communicator that contains only ranks of the mesh.
   /// @param name  A name for the group. All members must pass the same name: their errors contain
   ///              it, and with MeshOptions::check it is part of what identifies their messages.
