@@ -80,7 +80,8 @@ class CostModel {
 
  private:
   struct LayerTime;
-  [[nodiscard]] DeviceMemory memory_of(const MeshSettings& settings, const StageShape& stage) const;
+  [[nodiscard]] DeviceMemory memory_of(const MeshSettings& settings, const StageShape& stage,
+                                       double communicators) const;
   [[nodiscard]] double flying_of(const MeshSettings& settings, const StageShape& stage) const;
   [[nodiscard]] double kept_by_layer(const MeshSettings& s, const LayerShape& layer,
                                      Recompute recompute) const;
@@ -108,6 +109,9 @@ class CostModel {
   Machine machine_;
   Software software_;
   Margins margins_;
+  double peak_ = 0;  // operations per second in the precision of the products
+  double saved_of_inputs_ =
+      0;  // With fp8, a product keeps its input in 8 bits (Transformer Engine).
   mutable std::map<std::tuple<std::int32_t, std::int32_t, StageKind>, std::vector<StageShape>>
       stages_;
   mutable std::map<std::array<std::int32_t, 5>, double> communicators_;

@@ -79,12 +79,11 @@ double CostModel::kept_by_layer(const MeshSettings& s, const LayerShape& layer,
   const double scores = has_scores && recompute == Recompute::none ? shape_.scores : 0;
   const double whole = layer.kept_whole - (is_cheap ? layer.cheap_whole : 0);
   const double divided = layer.kept_divided + scores - (is_cheap ? layer.cheap_divided : 0);
-  // With fp8, a product keeps its input in 8 bits (Transformer Engine).
-  const double saved = software_.precision == "fp8" ? 0.5 : 0;
   const double inputs_whole = layer.inputs_whole - (is_cheap ? layer.cheap_whole : 0);
   const double inputs_divided = layer.inputs_divided - (is_cheap ? layer.cheap_inputs : 0);
   return tokens(s) * wide *
-         ((whole - saved * inputs_whole) / is_sequence + (divided - saved * inputs_divided) / s.tp);
+         ((whole - saved_of_inputs_ * inputs_whole) / is_sequence +
+          (divided - saved_of_inputs_ * inputs_divided) / s.tp);
 }
 
 // 1F1B: stage r holds p - r microbatches. Interleaved: 2 (p - r - 1) + (v - 1) p + 1 of a chunk
@@ -97,7 +96,8 @@ double CostModel::flying_of(const MeshSettings& s, const StageShape& stage) cons
   return std::min<double>(flying, s.microbatches);
 }
 
-DeviceMemory CostModel::memory_of(const MeshSettings& s, const StageShape& stage) const {
+DeviceMemory CostModel::memory_of(const MeshSettings& s, const StageShape& stage,
+                                  double communicators) const {
   const double dense = static_cast<double>(stage.dense), sparse = static_cast<double>(stage.sparse);
   const double ends =
       (stage.has_embedding ? shape_.embedding : 0) +
@@ -131,7 +131,7 @@ DeviceMemory CostModel::memory_of(const MeshSettings& s, const StageShape& stage
       .activations = flying_of(s, stage) * (dense * kept_dense + sparse * kept_sparse + masks),
       .recomputed = std::max(dense > 0 ? all_dense - kept_dense : 0,
                              sparse > 0 ? all_sparse - kept_sparse : 0),
-      .communicators = communicators_of(s) * margins_.per_communicator,
+      .communicators = communicators * margins_.per_communicator,
       .context = margins_.context,
       .reserve = margins_.reserve,
       .stage = stage.stage};
@@ -159,13 +159,15 @@ DeviceMemory CostModel::memory_of(const MeshSettings& s, const StageShape& stage
 }
 
 DeviceMemory CostModel::memory(const MeshSettings& settings, std::int64_t stage) const {
-  return memory_of(settings, stage_of(stage_layers(model_.layers, settings), stage));
+  return memory_of(settings, stage_of(stage_layers(model_.layers, settings), stage),
+                   communicators_of(settings));
 }
 
 DeviceMemory CostModel::memory(const MeshSettings& settings) const {
   DeviceMemory most;
+  const double communicators = communicators_of(settings);
   for (const StageShape& stage : stages_of(settings))
-    if (const DeviceMemory one = memory_of(settings, stage);
+    if (const DeviceMemory one = memory_of(settings, stage, communicators);
         one.total() > most.total() || most.weights == 0)
       most = one;
   return most;

@@ -32,6 +32,11 @@ CostModel::CostModel(const ModelFigures& model, const DeviceFigures& device, con
   model_.parameter_bytes = model_.activation_bytes;
   model_.gathers = 2;  // of a microbatch; time() counts the microbatches
   model_.gradient_bytes = software.precision == "fp16" ? 2 : 4;
+  const bool is_fp8 = software.precision == "fp8";
+  peak_ = is_fp8 && device.flops_fp8 > 0 ? device.flops_fp8
+          : software.precision == "fp32" ? device.flops / 16
+                                         : device.flops;
+  saved_of_inputs_ = is_fp8 ? 0.5 : 0;
 }
 
 // Sets the figures of the step that estimate() needs.
@@ -94,12 +99,7 @@ double CostModel::seconds(Pattern pattern, double bytes, std::int64_t size, std:
   return most + calls * latency;
 }
 
-double CostModel::rate() const {
-  const double peak = software_.precision == "fp8" && device_.flops_fp8 > 0 ? device_.flops_fp8
-                      : software_.precision == "fp32"                       ? device_.flops / 16
-                                                                            : device_.flops;
-  return peak * device_.product_efficiency;
-}
+double CostModel::rate() const { return peak_ * device_.product_efficiency; }
 
 // One pass forward. A product takes a fixed time, and then as long as its operations.
 double CostModel::products_time(const MeshSettings& s, const LayerShape& layer) const {
