@@ -10,8 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "rankmesh/export.hpp"
-
 namespace rankmesh::detail {
 
 /// Agrees with the other members of a mesh on its losses, one decision after the other. It has
@@ -24,7 +22,7 @@ namespace rankmesh::detail {
 /// halves, the one with most spare members, and then with the lowest member, counts as the
 /// majority). A message of an older generation is answered with its decision, and read no further.
 /// See docs/design.md ("Lost ranks").
-class RANKMESH_API LossAgreement {
+class LossAgreement {
  public:
   using Members = std::vector<bool>;
   using StepOfMember = std::pair<std::uint32_t, std::int64_t>;

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "loss_agreement.hpp"
-#include "rankmesh/export.hpp"
 
 namespace rankmesh::detail {
 
@@ -20,11 +19,11 @@ struct LossDatagram {
   LossAgreement::LossMessage message{};
 };
 
-[[nodiscard]] RANKMESH_API std::vector<std::byte> to_bytes(const LossDatagram& datagram);
+[[nodiscard]] std::vector<std::byte> to_bytes(const LossDatagram& datagram);
 /// Returns the key of the mesh to which a datagram belongs; nothing if it is none of rankmesh.
-[[nodiscard]] RANKMESH_API std::optional<std::uint64_t> key_in(std::span<const std::byte> bytes);
+[[nodiscard]] std::optional<std::uint64_t> key_in(std::span<const std::byte> bytes);
 /// Returns nothing if the bytes are no datagram of a mesh with so many ranks.
-[[nodiscard]] RANKMESH_API std::optional<LossDatagram> to_datagram(std::span<const std::byte> bytes,
-                                                                   std::size_t ranks);
+[[nodiscard]] std::optional<LossDatagram> to_datagram(std::span<const std::byte> bytes,
+                                                      std::size_t ranks);
 
 }  // namespace rankmesh::detail
