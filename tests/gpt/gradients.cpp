@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// gradients TEXT [FILE]: the arithmetic of examples/gpt, on one process. With FILE, it checks
-// nothing, but writes the numbers of a training there (numbers.hpp). Otherwise:
+// gpt_test gradients TEXT [FILE]: the arithmetic of examples/gpt, on one process. With FILE, it
+// checks nothing, but writes the numbers of a training there (numbers.hpp). Otherwise:
 //
 // - The loss of the initial model is near ln(vocabulary), as that of GPT-2: it predicts nothing.
 // - The gradient of elements of every parameter agrees with the difference of two losses.
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "../../examples/gpt/trainer.hpp"
+#include "modes.hpp"
 #include "numbers.hpp"
 
 namespace {
@@ -83,7 +84,7 @@ class Check {
   const char* model_;
 };
 
-int run(const char* model, const char* text, Config config) {
+int compare_gradients(const char* model, const char* text, Config config) {
   Mesh mesh{MPI_COMM_SELF, complete("dp=1")};
   int failures = 0;
   {
@@ -109,7 +110,7 @@ int run(const char* model, const char* text, Config config) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int gradients(int argc, char** argv) {
   return rankmesh::run(argc, argv, [&] {
     if (argc == 3) {
       numbers::write_numbers(argv[1], argv[2]);
@@ -117,8 +118,8 @@ int main(int argc, char** argv) {
     }
     if (argc != 2) return 2;
     Config config{.layers = 2, .width = 12, .heads = 3, .context = 10, .batch = 2};
-    const int failures = run("with MLPs", argv[1], config);
+    const int failures = compare_gradients("with MLPs", argv[1], config);
     config.experts = 4;
-    return failures + run("with experts", argv[1], config) == 0 ? 0 : 1;
+    return failures + compare_gradients("with experts", argv[1], config) == 0 ? 0 : 1;
   });
 }

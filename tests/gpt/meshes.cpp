@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// meshes [LAYOUT] [--NAME VALUE]... (the options of examples/gpt): trains examples/gpt on the named
-// meshes, or on those with this layout, up to the first one that has more ranks than the job.
+// gpt_test meshes [LAYOUT] [--NAME VALUE]... (the options of examples/gpt): trains examples/gpt on
+// the named meshes, or on those with this layout, up to the first one that has more ranks than the
+// job.
 //
 // - The losses of all steps are compared with those of one process. From 50 steps on, the loss must
 //   fall by a third.
@@ -17,6 +18,7 @@
 #include "../../examples/gpt/options.hpp"
 #include "estimated.hpp"
 #include "memory.hpp"
+#include "modes.hpp"
 #include "training.hpp"
 
 namespace {
@@ -120,7 +122,7 @@ int that_fit(const std::vector<Named>& meshes, int first, int size) {
   return count;
 }
 
-int run(const Options& options) {
+int train_on_meshes(const Options& options) {
   int rank = 0, size = 0, failures = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
@@ -161,6 +163,6 @@ int run(const Options& options) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  return rankmesh::run(argc, argv, [&] { return run(Options{argc, argv}); });
+int meshes(int argc, char** argv) {
+  return rankmesh::run(argc, argv, [&] { return train_on_meshes(Options{argc, argv}); });
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// survive RANKS STEP LAYOUT [--NAME VALUE]... (the options of examples/gpt): trains, kills ranks
-// after a step, in which it writes the checkpoint of the options, and compares the losses of the
-// survivors with those of a run that begins on their mesh with a checkpoint of this step: all bits
-// must be equal.
+// gpt_test survive RANKS STEP LAYOUT [--NAME VALUE]... (the options of examples/gpt): trains, kills
+// ranks after a step, in which it writes the checkpoint of the options, and compares the losses of
+// the survivors with those of a run that begins on their mesh with a checkpoint of this step: all
+// bits must be equal.
 #include <signal.h>
 #include <unistd.h>
 
@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "../../examples/gpt/survive.hpp"
+#include "modes.hpp"
 
 namespace {
 
@@ -25,7 +26,8 @@ void end(const rankmesh::RankSet& victims, Groups& groups) {
     for (const rankmesh::Rank victim : victims.to_vector()) ::kill(all[victim.to_size()], SIGKILL);
 }
 
-int run(const rankmesh::RankSet& victims, std::int64_t step_of_death, const Options& options) {
+int train_and_kill(const rankmesh::RankSet& victims, std::int64_t step_of_death,
+                   const Options& options) {
   std::vector<double> losses;  // of the survivors
   int failures = 1;
   train_surviving(options, [&](Trainer& trainer, Groups& groups, double loss) {
@@ -52,12 +54,12 @@ int run(const rankmesh::RankSet& victims, std::int64_t step_of_death, const Opti
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int survive(int argc, char** argv) {
   if (argc < 4) return 2;
   return rankmesh::run(argc, argv,
                        [&] {
-                         return run(rankmesh::RankSet::parse(argv[1]), std::atoi(argv[2]),
-                                    Options{argc - 2, argv + 2});
+                         return train_and_kill(rankmesh::RankSet::parse(argv[1]),
+                                               std::atoi(argv[2]), Options{argc - 2, argv + 2});
                        },
                        {.threads = rankmesh::mpi::ThreadLevel::multiple});
 }
