@@ -234,27 +234,29 @@ TEST_CASE("what a restore moves is what the members need and do not have") {
   const auto place = [](std::int64_t ranks) {
     return TensorPlacement::parse(fmt::format("[{}] f64 @ dp={} : (dp)", 60 * size(), ranks));
   };
-  std::vector<double> values(static_cast<std::size_t>(place(size()).local_count(Rank{rank()})));
+  const TensorPlacement before = place(size());
+  std::vector<double> values(static_cast<std::size_t>(before.local_count(Rank{rank()})));
   std::int64_t done = 0, all = 0;
   KeptTensors kept{
       {.progress = [&](std::int64_t now, std::int64_t end) { done = now, all = end; }}};
-  kept.keep(mesh["dp"], 0, {{"x", place(size()), values}});
+  kept.keep(mesh["dp"], 0, {{"x", before, values}});
   if (const auto group = group_without(mesh, {0})) {
     const std::int64_t members = group->size();
-    std::vector<double> restored(
-        static_cast<std::size_t>(place(members).local_count(Rank{rank() - 1})));
+    const TensorPlacement after = place(members);
+    std::vector<double> restored(static_cast<std::size_t>(after.local_count(Rank{rank() - 1})));
     done = all = 0;
-    const auto plan = kept.restore(*group, 0, {{"x", place(members), restored}});
+    const auto plan = kept.restore(*group, 0, {{"x", after, restored}});
     // What the members receive, own elements and copies, element by element.
     std::int64_t least = 0, kept_here = 0;
-    const auto is_in = [&](std::int64_t e, std::int64_t owner, std::int64_t ranks) {
-      return place(ranks).local_offset(Rank{(owner + ranks) % ranks}, {&e, 1}).has_value();
+    const auto is_in = [](std::int64_t e, std::int64_t owner, const TensorPlacement& placed,
+                          std::int64_t ranks) {
+      return placed.local_offset(Rank{(owner + ranks) % ranks}, {&e, 1}).has_value();
     };
     for (std::int64_t m = 0; m < members; ++m)
       for (std::int64_t e = 0; e < 60 * size(); ++e) {
-        const bool has = is_in(e, m + 1, size()) || is_in(e, m, size());
-        const int needs =
-            (is_in(e, m, members) ? 1 : 0) + (members > 1 && is_in(e, m - 1, members) ? 1 : 0);
+        const bool has = is_in(e, m + 1, before, size()) || is_in(e, m, before, size());
+        const int needs = (is_in(e, m, after, members) ? 1 : 0) +
+                          (members > 1 && is_in(e, m - 1, after, members) ? 1 : 0);
         (has ? kept_here : least) += needs;
       }
     CHECK(plan.volume().moved_bytes == 8 * least);

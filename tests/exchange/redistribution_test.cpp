@@ -254,9 +254,9 @@ TEST_CASE("redistributions have tags of their own, however many were made before
   Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
   auto& tp = mesh["tp"];
   const TensorTransfer first =
-      transfer("[64,48] f32 @ tp=N : (tp, _)", "[64,48] f32 @ tp=N : (_, tp)");
+      transfer("[16,24] f32 @ tp=N : (tp, _)", "[16,24] f32 @ tp=N : (_, tp)");
   const TensorTransfer second =
-      transfer("[64,48] f32 @ tp=N : (_, tp)", "[64,48] f32 @ tp=N : (tp, _)");
+      transfer("[16,24] f32 @ tp=N : (_, tp)", "[16,24] f32 @ tp=N : (tp, _)");
   const TransferPlan plan = plan_transfer(first.from, first.to);
   const RedistributionOptions options{.memory = 1024};
   std::vector<Redistribution> all;

@@ -9,6 +9,7 @@
 
 #include "place/mesh_file.hpp"
 #include "rankmesh/spec/mesh_spec.hpp"
+#include "support/iterations.hpp"
 
 using rankmesh::MeshSpec;
 
@@ -178,7 +179,8 @@ TEST_CASE("damaged files are refused as SpecErrors, or plan and are printed back
                                 "\"megatron:tp=2\"\n",
                                 "duplicates = ['a']\n"};
   int planned = 0;
-  for (int round = 0; round < 6000; ++round) {
+  const int rounds = rankmesh_test::iterations(6000, 1);
+  for (int round = 0; round < rounds; ++round) {
     std::string text = round % 2 == 0 ? random_file() : "";
     for (std::int64_t edits = round % 2 == 0 ? below(4) : below(12); edits > 0; --edits) {
       std::size_t at =
