@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -66,6 +67,10 @@ void send_note(const auto& attempt, int to, NoteHeader header, const std::string
   std::memcpy(note.text, text.data(), std::min(text.size(), sizeof note.text - 1));
   send_and_forget(attempt.comm, to, note_tag, note);
 }
+
+// Of the time between two looks at a conflict, so much counts: while the machine stands still, no
+// note comes.
+constexpr Deadline::Duration longest_look{0.02};
 
 constexpr const char* lists_hint =
     "pass the same list on all its members, and create groups that share members in the same order "
@@ -189,14 +194,18 @@ std::map<int, Rendezvous::Key> Rendezvous::conflicts(const Attempt& attempt) con
 void Rendezvous::look_for_conflicts(Attempt& attempt) {
   if (!attempt.has_told_all) return;
   const std::map<int, Key> conflicting = conflicts(attempt);
-  if (conflicting.empty()) return attempt.conflict_since.reset();
   const auto now = Clock::now();
-  if (!attempt.conflict_since) attempt.conflict_since = now;
+  const auto before = std::exchange(attempt.last_look, now).value_or(now);
+  if (conflicting.empty()) {
+    attempt.conflict = {};
+    return;
+  }
+  attempt.conflict += std::min<Deadline::Duration>(now - before, longest_look);
   int lowest = conflicting.begin()->first;
   if (const auto& here = arrived_[attempt.key]; !here.empty())
     lowest = std::min(lowest, here.begin()->first);
   const bool is_lowest = attempt.comm.rank() < lowest;
-  if (now - *attempt.conflict_since >= patience_of(is_lowest)) conclude(attempt, conflicting);
+  if (attempt.conflict >= patience_of(is_lowest)) conclude(attempt, conflicting);
 }
 
 // Returns whether members have made another call with the same list, such as a group of another

@@ -3,13 +3,18 @@
 // and repeated attempts are no mistake.
 #include <doctest/doctest.h>
 
+#include <unistd.h>
+
 #include <chrono>
+#include <cstdlib>
 #include <numeric>
 #include <random>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "rankmesh/rankmesh.hpp"
 #include "support/checks.hpp"
@@ -88,6 +93,34 @@ TEST_CASE("a rank that lists other members: all members get one text, and a late
     if (round == 1) wait_for_all();  // in the other rounds, the next attempt begins at once
     CHECK(text_of(mesh, everybody) == "");
   }
+  mesh.close();
+}
+
+TEST_CASE("a pause of the whole machine does not make members report different texts") {
+  NEEDS_RANKS(3);
+  const Watchdog watchdog{50, "new_group during a pause"};
+  rankmesh_test::ScopedPatience patience;
+  patience->conflict_of_lowest = Deadline::Duration{0.6};
+  patience->conflict_of_others = Deadline::Duration{1.5};
+  patience->check = Deadline::Duration{10};
+  // Before the pause, the last rank knows of the first one alone.
+  if (rank() != 0 && rank() != last()) patience->first_note = Deadline::Duration{1};
+  Mesh mesh{MPI_COMM_WORLD, "tp=auto"};
+  SKIP_UNLESS(mesh.placement().node_count() == 1, "stops the ranks of one node");
+  std::vector<int> processes(static_cast<std::size_t>(size()));
+  const int own = getpid();
+  MPI_Allgather(&own, 1, MPI_INT, processes.data(), 1, MPI_INT, MPI_COMM_WORLD);
+  wait_for_all();
+  if (rank() == 0)
+    CHECK(std::system(
+              fmt::format("(sleep 0.4; kill -STOP {0}; sleep 2; kill -CONT {0}) >/dev/null 2>&1 &",
+                          fmt::join(processes, " "))
+                  .c_str()) == 0);
+  wait_for_all();
+  const std::string text =
+      text_of(mesh, rank() == last() ? std::vector<Rank>{0, last()} : first_ranks(size()));
+  CHECK(is_same_as_on_first(text));
+  CHECK_CONTAINS(text, fmt::format("rank {0} (tp={0}): new_group(0,{0}); ", last()));
   mesh.close();
 }
 

@@ -79,7 +79,9 @@ class Rendezvous {
     Key key;
     std::uint64_t number = 1;  ///< Of the attempts with this key.
     bool has_told_all = false;
-    std::optional<std::chrono::steady_clock::time_point> conflict_since{};
+    // Members wait for each other: for so long, and the last look at it.
+    Deadline::Duration conflict{};
+    std::optional<std::chrono::steady_clock::time_point> last_look{};
     std::optional<Deadline> withdrawal_end{};
 
     [[nodiscard]] int first() const { return members.front(); }
