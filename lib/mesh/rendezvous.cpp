@@ -68,10 +68,6 @@ void send_note(const auto& attempt, int to, NoteHeader header, const std::string
   send_and_forget(attempt.comm, to, note_tag, note);
 }
 
-// Of the time between two looks at a conflict, so much counts: while the machine stands still, no
-// note comes.
-constexpr Deadline::Duration longest_look{0.02};
-
 constexpr const char* lists_hint =
     "pass the same list on all its members, and create groups that share members in the same order "
     "on all of them";
@@ -200,7 +196,9 @@ void Rendezvous::look_for_conflicts(Attempt& attempt) {
     attempt.conflict = {};
     return;
   }
-  attempt.conflict += std::min<Deadline::Duration>(now - before, longest_look);
+  // While the machine stands still, no note comes, so a pause does not count as long for others
+  // than the lowest rank.
+  attempt.conflict += std::min<Deadline::Duration>(now - before, patience().conflict_of_lowest);
   int lowest = conflicting.begin()->first;
   if (const auto& here = arrived_[attempt.key]; !here.empty())
     lowest = std::min(lowest, here.begin()->first);

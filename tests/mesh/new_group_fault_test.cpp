@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <cstdlib>
+#include <cstdio>
 #include <numeric>
 #include <random>
 #include <string>
@@ -100,8 +100,8 @@ TEST_CASE("a pause of the whole machine does not make members report different t
   NEEDS_RANKS(3);
   const Watchdog watchdog{50, "new_group during a pause"};
   rankmesh_test::ScopedPatience patience;
-  patience->conflict_of_lowest = Deadline::Duration{0.6};
-  patience->conflict_of_others = Deadline::Duration{1.5};
+  patience->conflict_of_lowest = Deadline::Duration{1};
+  patience->conflict_of_others = Deadline::Duration{2.5};
   patience->check = Deadline::Duration{10};
   // Before the pause, the last rank knows of the first one alone.
   if (rank() != 0 && rank() != last()) patience->first_note = Deadline::Duration{1};
@@ -111,16 +111,19 @@ TEST_CASE("a pause of the whole machine does not make members report different t
   const int own = getpid();
   MPI_Allgather(&own, 1, MPI_INT, processes.data(), 1, MPI_INT, MPI_COMM_WORLD);
   wait_for_all();
+  std::FILE* shell = nullptr;
   if (rank() == 0)
-    CHECK(std::system(
-              fmt::format("(sleep 0.4; kill -STOP {0}; sleep 2; kill -CONT {0}) >/dev/null 2>&1 &",
-                          fmt::join(processes, " "))
-                  .c_str()) == 0);
+    shell = popen(
+        fmt::format("sleep 0.4; kill -STOP {0}; sleep 3; kill -CONT {0}", fmt::join(processes, " "))
+            .c_str(),
+        "r");
   wait_for_all();
   const std::string text =
       text_of(mesh, rank() == last() ? std::vector<Rank>{0, last()} : first_ranks(size()));
   CHECK(is_same_as_on_first(text));
   CHECK_CONTAINS(text, fmt::format("rank {0} (tp={0}): new_group(0,{0}); ", last()));
+  if (rank() == 0) CHECK(pclose(shell) == 0);
+  wait_for_all();  // until the shell lets all continue
   mesh.close();
 }
 

@@ -144,7 +144,7 @@ int main(int argc, char** argv) {
   const bool is_last = mesh.rank().value() == mesh.size() - 1;
   // The others wait in the barrier for longer than the stall time of 3 s, and less than twice this.
   if (mode == "stall" || mode == "sink") {
-    if (is_last) stay_away(std::chrono::milliseconds{3800});
+    if (is_last) stay_away(std::chrono::milliseconds{4300});
     mesh["tp"].barrier();
     mesh.close();
     return 0;
