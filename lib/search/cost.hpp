@@ -110,8 +110,8 @@ class CostModel {
   Software software_;
   Margins margins_;
   double peak_ = 0;  // operations per second in the precision of the products
-  double saved_of_inputs_ =
-      0;  // With fp8, a product keeps its input in 8 bits (Transformer Engine).
+  // With fp8, a product keeps its input in 8 bits (Transformer Engine).
+  double saved_of_inputs_ = 0;
   mutable std::map<std::tuple<std::int32_t, std::int32_t, StageKind>, std::vector<StageShape>>
       stages_;
   mutable std::map<std::array<std::int32_t, 5>, double> communicators_;
