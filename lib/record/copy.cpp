@@ -162,10 +162,10 @@ void observe(std::span<std::byte> bytes, const Observation& observation) {
   if (!observation.is_alive_here) return;
   Header header{};
   header.counter_is_clock = load<std::uint32_t>(bytes, offsetof(Header, counter_is_clock));
-  const std::int64_t now = rankmesh::detail::monotonic_nanoseconds() + observation.clock_shift;
-  const std::uint64_t counter = header.counter_is_clock == 1
-                                    ? static_cast<std::uint64_t>(now)
-                                    : rankmesh::detail::read_counter(header);
+  const auto read = rankmesh::detail::read_counter_and_clock(header);
+  const std::int64_t now = read.nanoseconds + observation.clock_shift;
+  const std::uint64_t counter =
+      header.counter_is_clock == 1 ? static_cast<std::uint64_t>(now) : read.counter;
   store(bytes, offsetof(Header, observed_at), now);
   const std::size_t last = offsetof(Header, last);
   store(bytes, last + offsetof(format::ClockPair, counter), counter);

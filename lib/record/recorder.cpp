@@ -135,8 +135,9 @@ Recorder::Recorder(const Facts& facts, const std::string& folder, bool has_all_t
   for (std::size_t i = 0; i < std::min(facts.transports.size(), std::size(header_->transports));
        ++i)
     copy_text(header_->transports[i], facts.transports[i]);
-  header_->first.counter = read_counter(*header_);
-  header_->first.nanoseconds = monotonic_nanoseconds();
+  const CounterAndClock opened = read_counter_and_clock(*header_);
+  header_->first.counter = opened.counter;
+  header_->first.nanoseconds = opened.nanoseconds;
   stamp();
   // The magic is written last: a reader that finds it also finds all other fields.
   std::atomic_thread_fence(std::memory_order_release);
@@ -237,12 +238,13 @@ void Recorder::leave(record::Presence how, std::string_view reason) {
 void Recorder::stamp() {
   const std::unique_lock lock{clock_, std::try_to_lock};
   if (!lock) return;  // the other thread does it
+  const CounterAndClock now = read_counter_and_clock(*header_);
   format::ClockPair& pair = header_->last;
   const std::uint64_t version = pair.version.load(std::memory_order_relaxed);
   pair.version.store(version + 1, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_release);
-  pair.counter.store(read_counter(*header_), std::memory_order_relaxed);
-  pair.nanoseconds.store(monotonic_nanoseconds(), std::memory_order_relaxed);
+  pair.counter.store(now.counter, std::memory_order_relaxed);
+  pair.nanoseconds.store(now.nanoseconds, std::memory_order_relaxed);
   pair.version.store(version + 2, std::memory_order_release);
 }
 

@@ -72,9 +72,10 @@ void copy_header(const format::Header& header) {
   // The copy shows the record at this moment, even if it is read later.
   auto& copy = *reinterpret_cast<format::Header*>(header_copy.data());
   copy.observed_process = static_cast<std::uint32_t>(record::Process::running);
-  copy.observed_at = monotonic_nanoseconds();
-  copy.last.counter.store(read_counter(copy), std::memory_order_relaxed);
-  copy.last.nanoseconds.store(copy.observed_at, std::memory_order_relaxed);
+  const CounterAndClock now = read_counter_and_clock(copy);
+  copy.observed_at = now.nanoseconds;
+  copy.last.counter.store(now.counter, std::memory_order_relaxed);
+  copy.last.nanoseconds.store(now.nanoseconds, std::memory_order_relaxed);
 }
 
 // The header is copied after the entries were written. It then shows which entries may have changed
