@@ -8,9 +8,9 @@ namespace rankmesh::record::detail {
 namespace {
 
 constexpr std::int64_t limit = std::int64_t{1} << 60;
-// The counter and the clock are read one after the other. If two pairs are closer than this, the
-// frequency is not precise enough for times after the pairs. Between the pairs, the error is not
-// larger than the error of the pairs themselves.
+// The counter and the clock of a pair are not read at the same moment. If two pairs are closer than
+// this, the frequency is not precise enough for times after the pairs. Between the pairs, the error
+// is not larger than the error of the pairs themselves.
 constexpr double shortest = 1e6;
 // Counters count between 1 MHz and 1 THz.
 constexpr double fastest = 1e-3, slowest = 1e3;

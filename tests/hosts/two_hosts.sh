@@ -37,8 +37,8 @@ wants 'the clock of host h1 is (4.9|5.0)[0-9]* s ahead of that of host h0'
 wants '^  h0 +0 .* h1 +[0-9.]+ +[0-9.]+$'
 wants '^  h1 +1 .* [+](49|50)[0-9.]+ +h0 +[0-9.]+ +[0-9.]+$'
 # Files and refused calls do not depend on the host; the tests of one host have them.
-RANKMESH_HOSTS_TIMEOUT=100 "$here/scripts/emulated-hosts" mpirun 2 2 "$test" '--source-file=*/group/*,*/exchange/*,*/mesh/batch_*' \
+RANKMESH_HOSTS_TIMEOUT=300 "$here/scripts/emulated-hosts" mpirun 2 2 "$test" '--source-file=*/group/*,*/exchange/*,*/mesh/batch_*' \
   '--source-file-exclude=*/exchange/checkpoint_*,*/group/contract_*'
-RANKMESH_HOSTS_TIMEOUT=20 "$here/scripts/emulated-hosts" mpirun 2 1 "$finalizes_early"
+RANKMESH_HOSTS_TIMEOUT=60 "$here/scripts/emulated-hosts" mpirun 2 1 "$finalizes_early"
 # One rank per host: waits between nodes.
 "$here/scripts/emulated-hosts" mpirun 2 1 "$test" '--source-file=*/mesh/waits_*' '--test-case=between nodes*'
