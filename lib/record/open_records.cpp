@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "detail/open_records.hpp"
 
+#include <pthread.h>
 #include <sched.h>
 #include <unistd.h>
+
+#include <cstdint>
 
 #include <fmt/format.h>
 
@@ -11,9 +14,42 @@ namespace rankmesh::detail {
 namespace format = record::format;
 
 std::array<WrittenRecord, 64> open_records;
-std::atomic<pid_t> reader_of_records;
 static_assert(std::atomic<const format::Header*>::is_always_lock_free &&
-              std::atomic<pid_t>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
+              std::atomic<bool>::is_always_lock_free);
+
+namespace {
+
+std::atomic<std::uint32_t> turns_taken, turns_ended;
+std::atomic<pid_t> process_of_turns;
+static_assert(std::atomic<std::uint32_t>::is_always_lock_free &&
+              std::atomic<pid_t>::is_always_lock_free);
+
+// The difference also fits after the numbers have wrapped around.
+void wait_for_end_of(std::uint32_t turns) {
+  while (static_cast<std::int32_t>(turns_ended.load() - turns) < 0) ::sched_yield();
+}
+
+// The child does not have the threads whose turns are not over.
+void drop_turns_of_parent() {
+  turns_ended.store(turns_taken.load());
+  process_of_turns.store(::getpid());
+}
+
+}  // namespace
+
+void use_turns_of_handlers() {
+  // If this fails, forked children write no records.
+  [[maybe_unused]] static const int code = ::pthread_atfork(nullptr, nullptr, drop_turns_of_parent);
+  process_of_turns.store(::getpid());
+}
+
+bool take_turn_of_handlers() {
+  if (process_of_turns.load() != ::getpid()) return false;
+  wait_for_end_of(turns_taken.fetch_add(1));
+  return true;
+}
+
+void end_turn_of_handlers() { turns_ended.fetch_add(1); }
 
 void add_open_record(const format::Header& header) {
   for (WrittenRecord& record : open_records) {
@@ -41,8 +77,6 @@ void remove_open_record(const format::Header& header) {
   }
 }
 
-void wait_for_handlers() {
-  while (reader_of_records.load() == ::getpid()) ::sched_yield();
-}
+void wait_for_handlers() { wait_for_end_of(turns_taken.load()); }
 
 }  // namespace rankmesh::detail

@@ -3,7 +3,6 @@
 #include "rankmesh/record/write.hpp"
 
 #include <fcntl.h>
-#include <sched.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -36,16 +35,6 @@ constexpr int no_folder = -1;
 std::array<std::atomic<int>, signal_count> folders;  // by signal: descriptors plus 1
 alignas(format::Header) std::array<std::byte, format::header_bytes> header_copy;
 static_assert(std::atomic<int>::is_always_lock_free);
-
-// One thread at a time.
-void begin_to_write(pid_t self) {
-  for (pid_t other = 0; !reader_of_records.compare_exchange_weak(other, self);) {
-    if (other == self) {
-      ::sched_yield();
-      other = 0;
-    }
-  }
-}
 
 bool write_all(int file, const std::byte* bytes, std::size_t size) {
   while (size > 0) {
@@ -117,8 +106,8 @@ void drop_signal_of_size() {
 // All signals are blocked during this function, so no other handler interrupts the writing thread.
 extern "C" void rankmesh_write_records(int signal) {
   const int code = errno;
+  if (!take_turn_of_handlers()) return;
   const pid_t self = ::getpid();
-  begin_to_write(self);
   const int folder = folders[static_cast<std::size_t>(signal)].load() - 1;
   for (const WrittenRecord& record : open_records) {
     const format::Header* const header = record.header.load();
@@ -126,7 +115,7 @@ extern "C" void rankmesh_write_records(int signal) {
       write_file(folder, record, *header);
   }
   drop_signal_of_size();
-  reader_of_records.store(0);
+  end_turn_of_handlers();
   errno = code;
 }
 
@@ -181,6 +170,7 @@ void write_on_signal(int signal, const std::string& folder) {
   check_signal(signal);
   const std::lock_guard lock{mutex};
   const int descriptor = open_folder(folder);
+  rankmesh::detail::use_turns_of_handlers();
   std::atomic<int>& own = rankmesh::detail::folders[static_cast<std::size_t>(signal)];
   const int before = own.exchange(descriptor + 1) - 1;
   struct sigaction action {};

@@ -20,15 +20,21 @@ struct WrittenRecord {
 
 /// The list is lock-free and constant-initialised, so a handler may read it at any time.
 extern std::array<WrittenRecord, 64> open_records;
-/// The process whose handler reads the list; one thread at a time. If a child is forked meanwhile,
-/// the child keeps the id of its parent here for ever.
-extern std::atomic<pid_t> reader_of_records;
+
+/// Must be called before a handler is installed.
+void use_turns_of_handlers();
+/// The handlers that write records take turns, in the order in which they began. So none waits for
+/// ever, however many signals come. Returns false, without a turn, in a forked child that has not
+/// yet dropped the turns of its parent's threads. A handler may call this.
+bool take_turn_of_handlers();
+void end_turn_of_handlers();
 
 /// Adds a record to those that a signal writes. If there are too many, it is not written.
 void add_open_record(const record::format::Header& header);
 /// Removes a record. When the function returns, no signal handler reads it any more.
 void remove_open_record(const record::format::Header& header);
-/// Waits until handlers of other threads have ended. Those of this thread have ended.
+/// Waits until the handlers that run now in other threads have ended. Those of this thread have
+/// ended. Handlers that begin later are not waited for.
 void wait_for_handlers();
 
 }  // namespace rankmesh::detail
