@@ -81,8 +81,7 @@ TEST_CASE("a later split that fails ends the parent too, since NCCL may still us
   NEEDS_RANKS(3);
   NEEDS_AT_MOST_RANKS(5);
   SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
-  MeshOptions options = test_platform::options();
-  options.timeout = Deadline::Duration{1.5};  // the other ranks wait for half of it
+  MeshOptions options = test_platform::short_timeout();  // the other ranks wait for half of it
   options.names["tp"].split_from = "all";
   options.names["tp"].lazy = true;
   const long before = test_platform::nccl().communicators;

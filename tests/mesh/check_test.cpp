@@ -155,7 +155,8 @@ TEST_CASE("check: a member that skips the last call is named") {
   if (is_last()) {
     message = message_of<MismatchError>([&] { a.mesh.close(); });
   } else {
-    message = message_of<MismatchError>([&] { a.group->all_reduce(values); });
+    // A MismatchError, or a PeerError if another member has noticed it and left the mesh before.
+    message = message_of<Error>([&] { a.group->all_reduce(values); });
     CHECK_CONTAINS(message, the_last() + ": close of all after 1 calls");
     CHECK_CONTAINS(message, "all.all_reduce(4 x float32, sum, in place), call 2");
     // The last one may have given up its close() before, and then this one does not succeed alone.
