@@ -19,15 +19,16 @@ static_assert(std::atomic<const format::Header*>::is_always_lock_free &&
 
 namespace {
 
-std::atomic<std::uint32_t> turns_taken, turns_ended;
+std::atomic<std::uint64_t> turns_taken, turns_ended;
 std::atomic<pid_t> process_of_turns;
-static_assert(std::atomic<std::uint32_t>::is_always_lock_free &&
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free &&
               std::atomic<pid_t>::is_always_lock_free);
 
-// The difference also fits after the numbers have wrapped around.
-void wait_for_end_of(std::uint32_t turns) {
-  while (static_cast<std::int32_t>(turns_ended.load() - turns) < 0) ::sched_yield();
+void wait_for_end_of(std::uint64_t turns) {
+  while (turns_ended.load() < turns) ::sched_yield();
 }
+
+bool has_turns() { return process_of_turns.load() == ::getpid(); }
 
 // The child does not have the threads whose turns are not over.
 void drop_turns_of_parent() {
@@ -38,13 +39,13 @@ void drop_turns_of_parent() {
 }  // namespace
 
 void use_turns_of_handlers() {
-  // If this fails, forked children write no records.
+  // If this fails, or a child is made without such functions, the child writes no records.
   [[maybe_unused]] static const int code = ::pthread_atfork(nullptr, nullptr, drop_turns_of_parent);
-  process_of_turns.store(::getpid());
+  if (!has_turns()) drop_turns_of_parent();
 }
 
 bool take_turn_of_handlers() {
-  if (process_of_turns.load() != ::getpid()) return false;
+  if (!has_turns()) return false;
   wait_for_end_of(turns_taken.fetch_add(1));
   return true;
 }
@@ -77,6 +78,8 @@ void remove_open_record(const format::Header& header) {
   }
 }
 
-void wait_for_handlers() { wait_for_end_of(turns_taken.load()); }
+void wait_for_handlers() {
+  if (has_turns()) wait_for_end_of(turns_taken.load());
+}
 
 }  // namespace rankmesh::detail

@@ -3,6 +3,7 @@
 #include "rankmesh/record/write.hpp"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -107,6 +108,8 @@ void drop_signal_of_size() {
 extern "C" void rankmesh_write_records(int signal) {
   const int code = errno;
   if (!take_turn_of_handlers()) return;
+  int cancel_state = PTHREAD_CANCEL_ENABLE;
+  ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);  // the turn must end
   const pid_t self = ::getpid();
   const int folder = folders[static_cast<std::size_t>(signal)].load() - 1;
   for (const WrittenRecord& record : open_records) {
@@ -116,6 +119,7 @@ extern "C" void rankmesh_write_records(int signal) {
   }
   drop_signal_of_size();
   end_turn_of_handlers();
+  ::pthread_setcancelstate(cancel_state, nullptr);
   errno = code;
 }
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A signal writes the records of a process.
 #include <doctest/doctest.h>
+#include <pthread.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -41,6 +43,44 @@ std::string message_of(int signal, const std::string& folder) {
 std::size_t files_in(const std::filesystem::path& folder) {
   using Entries = std::filesystem::directory_iterator;
   return static_cast<std::size_t>(std::distance(Entries{folder}, Entries{}));
+}
+
+// A handler that waits for ever blocks all signals that end a process, except those of this limit.
+void limit_seconds_of_processor() {
+  const rlimit seconds{2, 2};
+  if (::setrlimit(RLIMIT_CPU, &seconds) != 0) ::_exit(2);
+}
+
+// Makes children with `fork` while another thread writes records. Each child opens a mesh, raises
+// the signal, and closes the mesh. Returns the number of records in the folder.
+std::size_t records_after_children(pid_t (*fork)()) {
+  const TemporaryFolder folder;
+  record::write_on_signal(SIGUSR1, folder.path());
+  const RecordedRank rank;
+  CHECK(std::raise(SIGUSR1) == 0);
+  std::atomic<bool> is_done{false};
+  std::thread thread{[&] {
+    while (!is_done) std::raise(SIGUSR1);
+  }};
+  for (std::uint64_t i = 0; i < 20; ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      limit_seconds_of_processor();
+      auto facts = facts_of_rank_1();
+      facts.mesh_key = 0x9900 + i;
+      {
+        const RecordedRank own{facts};
+        std::raise(SIGUSR1);
+      }
+      ::_exit(0);
+    }
+    int status = 1;
+    CHECK(::waitpid(child, &status, 0) == child);
+    CHECK(status == 0);
+  }
+  is_done = true;
+  thread.join();
+  return record::read_all(record::sources_in(folder.path())).records.size();
 }
 
 }  // namespace
@@ -166,7 +206,7 @@ TEST_CASE("records can be opened, written to and removed while signals come") {
   CHECK(files_in(folder.path()) == 1);
 }
 
-TEST_CASE("a forked child writes nothing") {
+TEST_CASE("a forked child does not write the records of its parent") {
   const TemporaryFolder folder;
   record::write_on_signal(SIGUSR1, folder.path());
   const RecordedRank rank;
@@ -182,31 +222,35 @@ TEST_CASE("a forked child writes nothing") {
 }
 
 TEST_CASE("a child that is forked while another thread writes can write records of its own") {
+  CHECK(records_after_children(::fork) == 21);
+}
+
+TEST_CASE("a child that is made without the functions of pthread_atfork writes no records") {
+  CHECK(records_after_children([] {
+          return static_cast<pid_t>(
+              ::syscall(SYS_clone, SIGCHLD, nullptr, nullptr, nullptr, nullptr));
+        }) == 1);
+}
+
+TEST_CASE("a thread that is cancelled while it writes ends its turn") {
   const TemporaryFolder folder;
-  record::write_on_signal(SIGUSR1, folder.path());
-  const RecordedRank rank;
-  std::atomic<bool> is_done{false};
-  std::thread thread{[&] {
-    while (!is_done) std::raise(SIGUSR1);
-  }};
-  for (std::uint64_t i = 0; i < 20; ++i) {
-    const pid_t child = ::fork();
-    if (child == 0) {
-      const rlimit seconds{2, 2};  // a handler that waits for ever blocks all other signals
-      if (::setrlimit(RLIMIT_CPU, &seconds) != 0) ::_exit(2);
-      auto facts = facts_of_rank_1();
-      facts.mesh_key = 0x9900 + i;
-      const RecordedRank own{facts};
+  const pid_t child = ::fork();
+  if (child == 0) {
+    limit_seconds_of_processor();
+    record::write_on_signal(SIGUSR1, folder.path());
+    const RecordedRank rank;
+    std::thread thread{[] {
+      ::pthread_cancel(::pthread_self());  // takes effect at the next call that may wait
       std::raise(SIGUSR1);
-      ::_exit(0);
-    }
-    int status = 1;
-    CHECK(::waitpid(child, &status, 0) == child);
-    CHECK(status == 0);
+    }};
+    thread.join();
+    std::raise(SIGUSR1);
+    ::_exit(0);
   }
-  is_done = true;
-  thread.join();
-  CHECK(record::read_all(record::sources_in(folder.path())).records.size() == 21);
+  int status = 1;
+  CHECK(::waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
+  CHECK(files_in(folder.path()) == 1);
 }
 
 TEST_CASE("signals and folders that cannot be used are refused") {

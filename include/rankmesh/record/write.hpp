@@ -17,7 +17,7 @@ namespace rankmesh::record {
 /// not call it, a signal that would otherwise end the process does not end it, and interrupted
 /// system calls continue. The handler allocates nothing and takes no lock of the program. A
 /// file that cannot be written is missing. Each process can write at most 64
-/// meshes. A forked child writes nothing.
+/// meshes. Forked children do not write their parent's.
 ///
 /// Local. Each rank calls the function, before or after the mesh is opened. A second call with the
 /// same signal replaces the folder.
