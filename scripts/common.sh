@@ -221,11 +221,17 @@ build_dir=${RANKMESH_BUILD_DIR:-build}
 
 # How many processors this process may use: its CPU affinity, and the limit of its cgroup. nproc also obeys OpenMP's variables.
 processors() {
-  local count quota period
+  local count quota period group
   count=$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc)
-  if read -r quota period 2>/dev/null </sys/fs/cgroup/cpu.max && [[ $quota != max ]]; then
-    ((count * period <= quota)) || count=$(((quota + period - 1) / period))
-  fi
+  group=$(sed -n 's/^0:://p' /proc/self/cgroup 2>/dev/null || true)
+  while true; do # the limits of all groups around it count, too
+    group=${group%/}
+    if read -r quota period 2>/dev/null <"/sys/fs/cgroup$group/cpu.max" && [[ $quota != max ]]; then
+      ((count * period <= quota)) || count=$(((quota + period - 1) / period))
+    fi
+    [[ $group ]] || break
+    group=${group%/*}
+  done
   echo "$count"
 }
 

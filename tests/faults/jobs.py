@@ -122,7 +122,7 @@ def arguments_of(cell):
 
 def run_alone(machine, cell):
     """Runs one cell as a program of its own, and judges also how that program ends."""
-    job = run_job(machine, [cell.kind, str(cell.bytes), *arguments_of(cell)], cell.ranks, machine.limit + 5)
+    job = run_job(machine, [cell.kind, str(cell.bytes), *arguments_of(cell)], cell.ranks, machine.limit + 30)
     verdict = judge.judge(job.lines.get((cell.kind, cell.bytes), []), cell.ranks, cell.deadline, job.why)
     if verdict.is_right and (job.left or job.status in (124, 137) or "crashed" in job.why):
         return judge.Verdict("left", job.left or job.why, verdict.text, verdict.seconds)

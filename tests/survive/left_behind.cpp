@@ -60,6 +60,7 @@ int main(int argc, char** argv) {
     begun.wait();
   } catch (const rankmesh::Error&) {
   } catch (const std::runtime_error&) {
+    fmt::print("the rank has left a broadcast\n");
   }
   if (leaves) std::ranges::fill(values, of_leaver);
   poll_mpi(2s);
