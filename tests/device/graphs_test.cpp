@@ -104,6 +104,7 @@ TEST_CASE("each capture counts: the mesh closes only after the graphs of all of 
 TEST_CASE("a mesh closes after a graph is destroyed, although CUDA reports it a moment later") {
   SKIP_UNLESS(test_platform::is_double(), "needs the CPU doubles of CUDA and NCCL");
   Mesh mesh{MPI_COMM_WORLD, "tp=auto", test_platform::short_timeout()};
+  detail::patience_of_tests().graph_reports = Deadline::Duration{20};  // the thread may come late
   const Stream stream = Stream::create();
   const auto value = on_device<float>({1});
   cudaGraph_t graph = captured(stream, [&] { mesh["tp"].all_reduce(value.span(), stream); });

@@ -171,7 +171,8 @@ TEST_CASE("the coordinator reports how its communicator was created") {
   const BootstrapReport* report = mesh["tp"].bootstrap();
   REQUIRE(report != nullptr);
   CHECK(report->opened_together == 1);
-  CHECK(report->inits >= (test_platform::is_double() ? 0.1 : 0));
+  // The others may come even later than the rank that is late.
+  CHECK(report->inits >= (test_platform::is_double() && rank() == 0 ? 0.1 : 0));
   CHECK(report->warm_up > 0);
   if (test_platform::is_double()) CHECK(report->device_memory == 8 << 20);  // what the double takes
   mesh.close();

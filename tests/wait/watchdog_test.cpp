@@ -133,7 +133,7 @@ TEST_CASE("a child after fork() destroys a watched mesh without its thread") {
   for (int i = 0; i < 20; ++i) {
     const pid_t child = fork();
     if (child == 0) {
-      alarm(5);
+      alarm(60);
       watched.reset();
       _exit(0);
     }

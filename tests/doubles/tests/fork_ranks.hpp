@@ -76,7 +76,7 @@ struct Failure : std::runtime_error {
 // its signal.
 inline std::vector<std::string> run(int size, const Settings& settings,
                                     const std::function<void(Rank)>& body,
-                                    unsigned limit_seconds = 8) {
+                                    unsigned limit_seconds = 60) {
   void* const area =
       mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   auto* const shared = new (area) Shared{};

@@ -50,7 +50,7 @@ TEST_CASE("free of memory from a pool waits for nothing") {
     std::atomic<bool> is_open{false}, ran{false};
     REQUIRE_SAME(fake_cuda_enqueue(stream,
                                    [&] {
-                                     for (int turn = 0; turn < 2000 && !is_open; ++turn)
+                                     for (int turn = 0; turn < 60'000 && !is_open; ++turn)
                                        std::this_thread::sleep_for(std::chrono::milliseconds(1));
                                      ran = true;
                                    }),

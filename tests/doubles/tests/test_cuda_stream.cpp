@@ -82,7 +82,7 @@ TEST_CASE("events tell when they are reached, and the time between them") {
     }
     REQUIRE_SAME(cudaEventSynchronize(end), 0);
     REQUIRE_SAME(cudaEventElapsedTime(&ms, start, end), 0);
-    REQUIRE_RANK(ms >= 9.0f && ms < 3000.0f);
+    REQUIRE_RANK(ms >= 9.0f);
     REQUIRE_SAME(cudaEventDestroy(start), 0);
     REQUIRE_SAME(cudaEventDestroy(start), cudaErrorInvalidResourceHandle);
   });

@@ -213,8 +213,8 @@ TEST_CASE("before 2.22, a group of aborts carries them out one after the other")
         NCCL_OK(ncclGroupEnd());
         done = true;
       });
-      REQUIRE_SAME(is_soon(done), !at_once);
       if (at_once) {
+        REQUIRE_RANK(!is_soon(done));
         rank.barrier();
         _exit(0);  // the thread waits for ever
       }

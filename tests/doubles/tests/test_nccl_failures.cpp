@@ -181,7 +181,7 @@ TEST_CASE("peers on the same host learn nothing of an abort, those on other host
         CUDA_OK(cudaStreamSynchronize(stream));
         REQUIRE_SAME(count().communicators + count().segments, 0);
       },
-      4);
+      60);
 }
 
 TEST_CASE("an abort ends this rank's own operation and its own init") {
@@ -206,7 +206,7 @@ TEST_CASE("an abort ends this rank's own operation and its own init") {
         }
         rank.barrier();
       },
-      4);
+      60);
 }
 
 TEST_CASE("a process that dies is noticed over sockets only") {
