@@ -39,7 +39,7 @@ void drop_turns_of_parent() {
 }  // namespace
 
 void use_turns_of_handlers() {
-  // If this fails, or a child is made without such functions, the child writes no records.
+  // If this fails, or a child is made without these functions (clone), the child writes no records.
   [[maybe_unused]] static const int code = ::pthread_atfork(nullptr, nullptr, drop_turns_of_parent);
   if (!has_turns()) drop_turns_of_parent();
 }

@@ -13,11 +13,11 @@ namespace rankmesh::record {
 /// while it waits in MPI or computes (docs/trace.md). A later signal replaces the files, and a file
 /// appears only when it is complete.
 ///
-/// The signal has no other effect from now on: the handler replaces the previous handler and does
+/// The signal has no other effect: the handler replaces the previous handler and does
 /// not call it, a signal that would otherwise end the process does not end it, and interrupted
 /// system calls continue. The handler allocates nothing and takes no lock of the program. A
 /// file that cannot be written is missing. Each process can write at most 64
-/// meshes. Forked children do not write their parent's.
+/// meshes. A forked child does not write its parent's records.
 ///
 /// Local. Each rank calls the function, before or after the mesh is opened. A second call with the
 /// same signal replaces the folder.
